@@ -1,0 +1,376 @@
+// The ledger file: its header page and its 64-byte records.
+//
+// This is the one header that the recorder (interpose/) and the reader (ledger/) share. It is freestanding: no library,
+// no allocation, no code beyond constants. docs/format.md is the specification in prose; a test holds the two together.
+//
+// A file is one header page of 4,096 bytes, followed by slots of 64 bytes. Slot i lies at 4096 + 64 * i, and i is the
+// event's sequence number: the total order of the process. A writer reserves a slot by an atomic add on
+// FileHeader::reserved, fills bytes 8..63, and commits by one release store of the first eight bytes (Commit). A slot
+// whose Commit is zero was reserved and never committed (the process died in between): it is one lost record, and the
+// reader counts it. Integers are little-endian. Unused fields are zero. A reader skips kinds that it does not know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ledger::record {
+
+inline constexpr char kMagic[8] = {'G', 'P', 'U', 'L', 'E', 'D', 'G', 'R'};
+// Minor: something was added that an older reader may skip. Major: an older reader must refuse.
+inline constexpr std::uint16_t kVersionMajor = 1;
+inline constexpr std::uint16_t kVersionMinor = 0;
+inline constexpr std::size_t kHeaderBytes = 4096;
+inline constexpr std::size_t kRecordBytes = 64;
+inline constexpr std::size_t kTextChunkBytes = 48;
+inline constexpr std::size_t kMaxTextBytes = 960;  // longer texts are cut, and end in "..."
+inline constexpr std::int8_t kNoDevice = -1;
+
+// What a record says. The layout struct that goes with each kind is named behind it.
+enum class Kind : std::uint16_t {
+  kNone = 0,
+  // Definitions: written once, before the first record that refers to them.
+  kText = 1,          // TextChunk: a piece of an interned text
+  kScope = 2,         // ScopeDefinition: a node of the trie of scopes
+  kClock = 3,         // ClockAnchor: ticks against the system's clocks
+  kDevice = 4,        // DeviceInfo
+  kSetting = 5,       // Setting: key and value, both texts
+  kCommunicator = 6,  // CommunicatorInfo: a NCCL communicator came to be
+  // Memory below the caching allocator.
+  kAlloc = 16,          // Allocation: bytes were got
+  kFree = 17,           // Allocation: bytes are about to be given back
+  kAllocFailed = 18,    // Allocation: a request was refused; `result` says why
+  kHandleCreate = 19,   // Allocation: cuMemCreate; address is the handle, size the physical bytes
+  kHandleImport = 20,   // Allocation: a handle to another process's physical memory; size is 0 where unknown
+  kHandleRetain = 21,   // Allocation: one more reference to a handle
+  kHandleRelease = 22,  // Allocation: one reference less
+  kMap = 23,            // Mapping: physical memory of a handle appeared at an address
+  kUnmap = 24,          // Mapping: it disappeared from there (handle is 0: not said by the call)
+  kReserve = 25,        // Allocation: address space without memory
+  kUnreserve = 26,      // Allocation
+  kDeviceReset = 27,    // DeviceSample: every allocation of this process on the device is gone
+  kDeviceSample = 28,   // DeviceSample: what the driver says is used, at this instant
+  kPoolSample = 29,     // PoolSample: a stream-ordered pool's own counters
+  // The framework's caching allocator.
+  kBlockAlloc = 32,  // Block
+  kBlockFree = 33,   // Block: freed by its owner; a stream may still use it
+  kBlockOom = 34,    // BlockOom: the allocator gave up
+  // Time and place.
+  kRangePush = 48,   // Range: this thread's scope becomes `scope`
+  kRangePop = 49,    // Range: `scope` is the one that ended
+  kRangeStart = 50,  // Range: a process-wide range with an id
+  kRangeEnd = 51,    // Range
+  kMark = 52,        // Range: an instant; `scope` is where, `text` is what
+  // Communication.
+  kCollective = 64,           // Collective: a NCCL operation was enqueued
+  kCommunicatorDestroy = 65,  // CommunicatorInfo
+  kGroupStart = 66,           // Range: `scope` only
+  kGroupEnd = 67,             // Range: `scope` only
+  // Said through the public API.
+  kTag = 80,        // Tag: `text` names what lies at an address
+  kUntag = 81,      // Tag
+  kPause = 82,      // Range: from here on nothing is recorded ...
+  kResume = 83,     // Range: ... until here
+  kValueRead = 84,  // ValueRead: a simulated device's value was read back by the program; `text` is the place
+};
+
+// Which memory an Allocation is about.
+enum class Memory : std::uint8_t {
+  kUnknown = 0,
+  kLinear = 1,          // cudaMalloc, cuMemAlloc
+  kPitched = 2,         // cudaMallocPitch, cudaMalloc3D: size is pitch * height * depth
+  kManaged = 3,         // cudaMallocManaged: resident on either side
+  kHost = 4,            // pinned host memory, allocated
+  kHostRegistered = 5,  // pinned host memory, the caller's own
+  kAsync = 6,           // stream-ordered, out of a pool: pool bytes, not physical ones
+  kArray = 7,           // CUDA arrays: size is width * height * depth * element; the driver's padding is unknown
+  kPhysical = 8,        // cuMemCreate on a device
+  kPhysicalHost = 9,    // cuMemCreate on the host or one of its NUMA nodes
+  kPeer = 10,           // another process's memory, mapped here: charged to its owner
+  kAddressSpace = 11,   // cuMemAddressReserve
+};
+
+// Where the recorder saw it. One allocation that is seen at several layers is one record, of the outermost layer.
+enum class Layer : std::uint8_t {
+  kNone = 0,
+  kDriver = 1,
+  kRuntime = 2,
+  kNccl = 3,
+  kAllocator = 4,  // the framework's caching allocator
+  kNvtx = 5,
+  kApi = 6,        // ledger.h
+  kAgent = 7,
+};
+
+// The first eight bytes of a record, written last.
+struct Commit {
+  std::uint16_t kind;
+  Layer layer;
+  std::int8_t device;    // CUDA ordinal in this process; kNoDevice: host, or not known
+  std::uint32_t thread;  // the kernel's thread id
+};
+
+struct TextChunk {
+  Commit commit;
+  std::uint32_t id;           // 1, 2, 3, ...; 0 is the empty text
+  std::uint16_t total_bytes;  // of the whole text
+  std::uint16_t chunk;        // this one holds bytes [48 * chunk, ...)
+  char bytes[kTextChunkBytes];
+};
+
+struct ScopeDefinition {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint32_t id;      // 1, 2, 3, ...; 0 is the root
+  std::uint32_t parent;  // 0: below the root
+  std::uint32_t name;    // text
+  std::uint32_t domain;  // text: the NVTX domain; 0 for the default one
+  std::uint8_t reserved[32];
+};
+
+// The relation of ticks to the system's clocks. Readers interpolate between anchors.
+struct ClockAnchor {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t monotonic_ns;
+  std::uint64_t realtime_ns;
+  std::uint8_t reserved[32];
+};
+
+struct DeviceInfo {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t total_bytes;
+  std::uint8_t uuid[16];
+  std::uint32_t name;  // text
+  std::uint32_t pci;   // text
+  std::uint32_t flags;  // kDeviceSimulated
+  std::uint32_t compute_capability;  // 10 * major + minor
+  std::uint8_t reserved[8];
+};
+inline constexpr std::uint32_t kDeviceSimulated = 1;
+
+struct Setting {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint32_t key;    // text, such as "env.PYTORCH_CUDA_ALLOC_CONF", "version.driver", "layer.nvtx"
+  std::uint32_t value;  // text
+  std::uint8_t reserved[40];
+};
+
+struct CommunicatorInfo {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t communicator;  // ncclComm_t
+  std::uint64_t id_hash;       // same on all ranks of the communicator; 0: not known
+  std::uint32_t nranks;
+  std::uint32_t rank;
+  std::uint64_t parent;  // the communicator that was split, or 0
+  std::uint32_t name;    // text, or 0
+  std::uint32_t scope;
+  std::uint8_t reserved[8];
+};
+
+struct Allocation {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;  // pointer, or handle
+  std::uint64_t size;     // bytes as asked for; 0 at a free
+  std::uint64_t device_used;  // bytes in use on the device after this call, as the driver says; 0: not asked
+  std::uint64_t context;  // pool, stream or array, as the call had it; for NCCL's memory: the communicator
+  std::uint32_t scope;
+  std::uint32_t owner;   // text: base name of the library, or of the program, that asked
+  std::uint32_t call;    // text: the entry point
+  std::uint16_t result;  // error code of the outermost API; 0: success
+  Memory memory;
+  std::uint8_t reserved;
+};
+
+struct Mapping {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;
+  std::uint64_t handle;
+  std::uint64_t offset;  // into the handle's memory
+  std::uint32_t scope;
+  std::uint32_t owner;
+  std::uint8_t reserved[8];
+};
+
+struct DeviceSample {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t free_bytes;
+  std::uint64_t total_bytes;
+  std::uint32_t scope;
+  std::uint32_t why;  // text: the call around which it was taken
+  std::uint8_t reserved[24];
+};
+
+struct PoolSample {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t pool;
+  std::uint64_t used_bytes;
+  std::uint64_t reserved_bytes;
+  std::uint64_t used_high_bytes;
+  std::uint64_t reserved_high_bytes;
+  std::uint32_t scope;
+  std::uint8_t reserved[4];
+};
+
+// `allocated` and `reserved` are the allocator's own totals after the event.
+struct Block {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;  // block bytes, rounded as the allocator does; positive at a free as well
+  std::uint64_t allocated;
+  std::uint64_t reserved_total;
+  std::uint32_t scope;
+  std::uint32_t owner;  // text, 0: the framework
+  std::uint64_t requested;  // bytes the tensor asked for; 0: not known
+};
+
+struct BlockOom {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t requested;
+  std::uint64_t allocated;
+  std::uint64_t reserved_total;
+  std::uint64_t device_free;
+  std::uint64_t device_total;
+  std::uint32_t scope;
+  std::uint8_t reserved[4];
+};
+
+struct Range {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint32_t scope;
+  std::uint32_t text;
+  std::uint64_t id;  // of a process-wide range
+  std::uint64_t payload;
+  std::uint8_t reserved[24];
+};
+
+// Operations of Collective::operation.
+enum class Operation : std::uint8_t {
+  kUnknown = 0,
+  kAllReduce = 1,
+  kReduce = 2,
+  kBroadcast = 3,
+  kAllGather = 4,
+  kReduceScatter = 5,
+  kAllToAll = 6,
+  kGather = 7,
+  kScatter = 8,
+  kSend = 9,
+  kReceive = 10,
+};
+
+struct Collective {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t send;     // address, or 0
+  std::uint64_t receive;  // address, or 0
+  std::uint64_t count;    // elements, as the call counts them
+  std::uint64_t communicator;
+  std::uint64_t stream;
+  std::uint32_t scope;
+  Operation operation;
+  std::uint8_t element_bytes;
+  std::uint8_t datatype;      // ncclDataType_t
+  std::uint8_t peer_or_root;  // 255: none or larger
+};
+
+struct Tag {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;  // 0: whatever lies there
+  std::uint32_t text;
+  std::uint32_t scope;
+  std::uint8_t reserved[24];
+};
+
+struct ValueRead {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;
+  std::uint32_t text;  // place
+  std::uint32_t scope;
+  std::uint8_t reserved[24];
+};
+
+// Reasons for which something could not be recorded; FileHeader::losses is indexed by them.
+enum class Loss : std::uint8_t {
+  kDiskFull = 0,        // the file could not grow
+  kFileLimit = 1,       // LEDGER_MAX_BYTES was reached
+  kTextTable = 2,       // no room to intern another text: records refer to text 0 instead
+  kScopeTable = 3,      // no room for another scope: records refer to the parent instead
+  kRangeDepth = 4,      // ranges nested too deeply on one thread
+  kUnbalancedPop = 5,   // a range was popped that had not been pushed (or before the recorder was there)
+  kUnresolved = 6,      // a real entry point could not be found
+  kTooManyVariants = 7, // more real functions behind one entry point than there are wrappers
+  kInternal = 8,        // an internal error; the part that failed switched itself off
+  kCount = 16,
+};
+
+// Where FileHeader::ticks_source comes from.
+enum class TicksSource : std::uint32_t {
+  kMonotonic = 0,  // CLOCK_MONOTONIC, nanoseconds
+  kTsc = 1,        // the processor's invariant time-stamp counter
+};
+
+struct FileHeader {
+  char magic[8];
+  std::uint16_t version_major;
+  std::uint16_t version_minor;
+  std::uint32_t header_bytes;
+  std::uint32_t record_bytes;
+  std::uint32_t flags;  // kRankKnown
+  std::uint32_t pid;
+  std::uint32_t parent_pid;
+  std::int32_t rank;  // of the job; 0 where the environment does not say
+  std::int32_t local_rank;
+  std::int32_t world_size;
+  TicksSource ticks_source;
+  // Two anchors: when the library was loaded, and when the file was opened.
+  std::uint64_t load_ticks, load_monotonic_ns, load_realtime_ns;
+  std::uint64_t open_ticks, open_monotonic_ns, open_realtime_ns;
+  std::uint64_t reserved;   // slots handed out so far (written atomically)
+  std::uint64_t clean_end;  // 1: the process ended by way of its exit handlers and nothing is missing
+  std::uint64_t end_ticks;
+  std::uint64_t recorder_peak_rss_bytes;  // memory of the recorder itself: file windows and tables, at their largest
+  std::uint64_t losses[static_cast<std::size_t>(Loss::kCount)];
+  char recorder_version[32];
+  char host[64];
+  char program[256];  // the start of the command line, spaces between arguments
+  char run_id[64];    // the launcher's id of the run (TORCHELASTIC_RUN_ID, SLURM_JOB_ID), or empty
+};
+inline constexpr std::uint32_t kRankKnown = 1;
+
+static_assert(sizeof(Commit) == 8);
+static_assert(sizeof(TextChunk) == kRecordBytes);
+static_assert(sizeof(ScopeDefinition) == kRecordBytes);
+static_assert(sizeof(ClockAnchor) == kRecordBytes);
+static_assert(sizeof(DeviceInfo) == kRecordBytes);
+static_assert(sizeof(Setting) == kRecordBytes);
+static_assert(sizeof(CommunicatorInfo) == kRecordBytes);
+static_assert(sizeof(Allocation) == kRecordBytes);
+static_assert(sizeof(Mapping) == kRecordBytes);
+static_assert(sizeof(DeviceSample) == kRecordBytes);
+static_assert(sizeof(PoolSample) == kRecordBytes);
+static_assert(sizeof(Block) == kRecordBytes);
+static_assert(sizeof(BlockOom) == kRecordBytes);
+static_assert(sizeof(Range) == kRecordBytes);
+static_assert(sizeof(Collective) == kRecordBytes);
+static_assert(sizeof(Tag) == kRecordBytes);
+static_assert(sizeof(ValueRead) == kRecordBytes);
+static_assert(sizeof(FileHeader) <= kHeaderBytes);
+static_assert(std::is_trivially_copyable_v<FileHeader> && std::is_trivially_copyable_v<Block>);
+
+}  // namespace ledger::record
