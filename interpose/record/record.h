@@ -168,7 +168,9 @@ struct CommunicatorInfo {
   std::uint64_t parent;  // the communicator that was split, or 0
   std::uint32_t name;    // text, or 0
   std::uint32_t scope;
-  std::uint8_t reserved[8];
+  // Stands for the communicator while it is being made and its handle is not known yet: Allocation::context holds the
+  // token then, and the handle later on. Never reused in a process; its highest bit is set, which no handle has.
+  std::uint64_t token;
 };
 
 struct Allocation {
@@ -177,7 +179,7 @@ struct Allocation {
   std::uint64_t address;  // pointer, or handle
   std::uint64_t size;     // bytes as asked for; 0 at a free
   std::uint64_t device_used;  // bytes in use on the device after this call, as the driver says; 0: not asked
-  std::uint64_t context;  // pool, stream or array, as the call had it; for NCCL's memory: the communicator
+  std::uint64_t context;  // pool, stream or array, as the call had it; for NCCL's memory: communicator or its token
   std::uint32_t scope;
   std::uint32_t owner;   // text: base name of the library, or of the program, that asked
   std::uint32_t call;    // text: the entry point
@@ -252,7 +254,8 @@ struct Range {
   std::uint32_t text;
   std::uint64_t id;  // of a process-wide range
   std::uint64_t payload;
-  std::uint8_t reserved[24];
+  std::uint32_t domain;  // text: the NVTX domain of a mark or of a process-wide range; 0 for the default one
+  std::uint8_t reserved[20];
 };
 
 // Operations of Collective::operation.
