@@ -85,6 +85,14 @@ def shard(model, reduce_dtype=torch.float32):
     fully_shard(model, mp_policy=policy)
 
 
+def initialize(model):
+    """Fills the local shards: matrices at random, vectors (the norms' weights) with ones."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+            nn.init.normal_(local, std=0.02) if parameter.dim() > 1 else nn.init.ones_(local)
+
+
 @contextlib.contextmanager
 def phase(name):
     torch.cuda.nvtx.range_push(name)
@@ -121,16 +129,14 @@ def main():
     torch.cuda.set_device(local_rank)
     device = torch.device("cuda", local_rank)
     dist.init_process_group("nccl", device_id=device)
-    torch.manual_seed(0)
+    torch.manual_seed(dist.get_rank())
 
     with phase("setup"):
         with torch.device("meta"):
             model = Decoder(arguments.width, arguments.layers, hidden=arguments.width * 11 // 4, checkpointing=arguments.checkpointing)
         shard(model)
         model.to_empty(device=device)
-        for module in model.modules():
-            if hasattr(module, "reset_parameters"):
-                module.reset_parameters()
+        initialize(model)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
         shape = (arguments.batch, arguments.length)
         batch = torch.randint(model.vocabulary, shape, device=device)

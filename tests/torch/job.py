@@ -1,0 +1,71 @@
+"""Runs a job on the simulated GPU platform, with the recorder and without it."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+TESTS = pathlib.Path(__file__).resolve().parent
+
+
+class Failure(Exception):
+    """A test's expectation that does not hold."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    status: int
+    stdout: str
+    stderr: str
+
+
+@dataclasses.dataclass
+class Job:
+    """What to run: a script of this folder with its arguments, on so many ranks (0: plain python, no launcher)."""
+
+    build: pathlib.Path
+    arguments: list
+    ranks: int = 0
+    environment: dict = dataclasses.field(default_factory=dict)
+    limit_s: int = 240
+
+    def command(self):
+        python = self.build / "venv/bin/python"
+        script, *rest = self.arguments
+        launcher = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(self.ranks)] if self.ranks else [python]
+        return [str(part) for part in (*launcher, TESTS / script, *rest)]
+
+    def settings(self, folder, recorded):
+        """The environment, from nothing that the caller's shell may have set for CUDA, torch or the ledger."""
+        ours = re.compile(r"(LEDGER|SIMGPU|PYTORCH|TORCH|CUDA|NCCL|NVTX|TRUTH)_|LD_PRELOAD$|LD_LIBRARY_PATH$")
+        environment = {key: value for key, value in os.environ.items() if not ours.match(key)}
+        simulated = self.build / "lib/simgpu"
+        environment |= {
+            "LD_LIBRARY_PATH": str(simulated),
+            "TRITON_LIBCUDA_PATH": str(simulated),
+            "SIMGPU_DEVICES": str(max(self.ranks, 1)),
+            "OMP_NUM_THREADS": "1",
+            "LEDGER_DIR": str(folder),
+        }
+        if recorded:
+            environment["LD_PRELOAD"] = str(self.build / "lib/libledger.so")
+        return environment | self.environment
+
+    def start(self, folder, recorded=True, **options):
+        """Starts the job; what it writes (ledgers, truth) goes to `folder`, which is emptied first."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return subprocess.Popen(self.command(), env=self.settings(folder, recorded), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+
+    def run(self, folder, recorded=True):
+        process = self.start(folder, recorded)
+        try:
+            stdout, stderr = process.communicate(timeout=self.limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            stdout, stderr = process.communicate()
+            raise Failure(f"still running after {self.limit_s} s: {' '.join(self.command())}\n{stdout[-2000:]}\n{stderr[-4000:]}") from None
+        return Outcome(process.returncode, stdout, stderr)

@@ -1,0 +1,215 @@
+"""The driver behind the tests torch.*: runs jobs on the simulated GPU platform and compares the ledger with torch.
+
+    run_case.py --build DIR --scratch DIR NAME       status 0: every check holds; 1: one does not; 77: it cannot run here
+    run_case.py --list
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import time
+
+import checks
+from job import Failure, Job
+
+SKIPPED = 77
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+HISTORY = {"TRUTH_HISTORY": "1"}
+
+
+class Case:
+    """One test: its own folder, and checks that are made one after the other even if an earlier one failed."""
+
+    def __init__(self, build, scratch, name):
+        self.build = build
+        self.folder = scratch / name
+        self._failed = 0
+
+    def check(self, what, function, *arguments):
+        """Returns what the check returns; None where it failed."""
+        try:
+            result = function(*arguments)
+        except Failure as failure:
+            self._failed += 1
+            print(f"FAILED  {what}: {failure}", flush=True)
+            return None
+        print(f"ok      {what}", flush=True)
+        return result
+
+    def status(self):
+        return 1 if self._failed else 0
+
+
+def against_torch(case, arguments, ranks=0, environment=None, ordered=True, limit_s=240):
+    """The whole proof for one job: torch's counters and snapshots equal the ledger's, event by event, and the job is the
+    same without the recorder. `ordered`: two runs of the job allocate in the same order."""
+    job = Job(case.build, arguments, ranks, HISTORY | (environment or {}), limit_s)
+    folder = case.folder / "recorded"
+    recorded = case.check("the job runs under the recorder", job.run, folder)
+    if recorded is None:
+        return
+    case.check("it ends well", checks.ended_well, recorded)
+    ledgers = case.check("one ledger per rank, none of the launcher", checks.one_file_per_rank, folder, "*.ledger", ranks)
+    case.check("torch's numbers were written", checks.truths, folder, ranks)
+    case.check("gpuledger verify: 0 bytes of difference", checks.verified, case.build, folder)
+    history = case.check("torch's history was written", checks.histories, folder, ranks)
+    if ledgers and history:
+        case.check("every block event is torch's, in its order", checks.same_events, case.build, ledgers, history)
+
+    plain_folder = case.folder / "plain"
+    plain = case.check("the job runs without the recorder", job.run, plain_folder, False)
+    if plain is None:
+        return
+    case.check("status and output are the same", checks.same_behaviour, recorded, plain)
+    if ordered and history:
+        case.check("the same allocations in the same order", lambda: checks.same_allocations(history, checks.histories(plain_folder, ranks)))
+
+
+def single(name, environment=None, **options):
+    return lambda case: against_torch(case, ["cases.py", name], environment=environment, **options)
+
+
+def decoder(*arguments, ranks=0, environment=None):
+    return lambda case: against_torch(case, ["decoder.py", *arguments], ranks, environment)
+
+
+def without_blocks(environment):
+    """The driver layer alone: tensors are driver allocations, or those of a stream-ordered pool."""
+    def run(case):
+        job = Job(case.build, ["cases.py", "unmanaged"], environment=environment)
+        outcome = case.check("the job runs under the recorder", job.run, case.folder / "recorded")
+        if outcome is None:
+            return
+        case.check("it ends well", checks.ended_well, outcome)
+        ledgers = case.check("one ledger", checks.one_file_per_rank, case.folder / "recorded", "*.ledger", 1)
+        case.check("gpuledger verify", checks.verified, case.build, case.folder / "recorded")
+        if ledgers:
+            tensors = json.loads(ledgers[0].with_suffix(".tensors.json").read_text())
+            case.check("every tensor is an allocation, and every allocation a tensor", checks.tensors_are_allocations, case.build, ledgers[0], tensors)
+        plain = case.check("the job runs without the recorder", job.run, case.folder / "plain", False)
+        if plain:
+            case.check("status and output are the same", checks.same_behaviour, outcome, plain)
+    return run
+
+
+def llama3_8b(case):
+    """A published figure, 82.4 GiB of reserved memory, within 0.5 %, by torch and by the ledger alike."""
+    job = Job(case.build, ["llama3_8b.py"], environment={"SIMGPU_PROFILE": "h100-96gb"})
+    folder = case.folder / "recorded"
+    outcome = case.check("the job runs under the recorder", job.run, folder)
+    if outcome is None:
+        return
+    case.check("it ends well", checks.ended_well, outcome)
+    print(outcome.stdout.strip())
+    case.check("gpuledger verify: 0 bytes of difference", checks.verified, case.build, folder)
+
+    def published(by, reserved):
+        checks.require(abs(reserved / 2**30 - 82.4) <= 0.005 * 82.4, f"{by}: peak of {reserved / 2**30:.2f} GiB reserved, expected 82.4 within 0.5 %")
+
+    truth = case.check("torch's numbers were written", checks.truths, folder, 1)
+    if truth:
+        case.check("torch's peak is the published one", published, "torch", max(w["max_reserved"] for w in truth[0]["windows"]))
+    report = case.check("gpuledger report", checks.report, case.build, folder)
+    if report:
+        case.check("the ledger's peak is the published one", published, "ledger", report["ranks"][0]["peaks"]["reserved"]["bytes"])
+
+
+def killed(case):
+    """SIGKILL in the middle of a step leaves a readable ledger."""
+    for attempt in range(3):
+        folder = case.folder / f"killed{attempt}"
+        process = Job(case.build, ["cases.py", "forever"]).start(folder)
+        for line in process.stdout:
+            if line.startswith("step 3"):
+                break
+        time.sleep(random.uniform(0, 0.05))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        ledgers = case.check("one ledger", checks.one_file_per_rank, folder, "*.ledger", 1)
+        report = case.check("gpuledger report reads it", checks.report, case.build, folder)
+        if ledgers and report:
+            case.check("it holds the steps", lambda r=report: checks.require(r["ranks"][0]["peaks"]["allocated"]["bytes"] > 10 << 20, f"peaks: {r['ranks'][0]['peaks']}"))
+            case.check("the identities hold up to the end", checks.verified, case.build, folder)
+
+
+def long(case):
+    """Two million events: bounded memory, the job's own exit status, and an end that does not take longer."""
+    def seconds_to_stop(recorded):
+        job = Job(case.build, ["cases.py", "long"])
+        outcome = job.run(case.folder / ("recorded" if recorded else "plain"), recorded)
+        ended = time.monotonic_ns()
+        checks.ended_well(outcome, status=7)
+        checks.require("memory grew by less than 8 MiB: True" in outcome.stdout, outcome.stdout)
+        return (ended - int(re.search(r"stopped at (\d+)", outcome.stderr)[1])) / 1e9
+
+    recorded = case.check("status kept, memory bounded", seconds_to_stop, True)
+    plain = case.check("the same without the recorder", seconds_to_stop, False)
+    if recorded is not None and plain is not None:
+        case.check("it stops as fast as without it", lambda: checks.require(recorded < plain + 0.5, f"{recorded:.2f} s to stop, {plain:.2f} s without the recorder"))
+    case.check("gpuledger verify", checks.verified, case.build, case.folder / "recorded")
+
+
+def compiled(case):
+    """torch.compile with empty caches: its compilers and worker processes inherit the preload, and leave no file."""
+    caches = {"TRITON_CACHE_DIR": str(case.folder / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(case.folder / "inductor")}
+    job = Job(case.build, ["cases.py", "compiled"], environment=caches)
+    outcome = case.check("the job runs under the recorder", job.run, case.folder / "recorded")
+    if outcome is None:
+        return
+    case.check("it ends well", checks.ended_well, outcome)
+    case.check("one ledger: no worker and no compiler has one", checks.one_file_per_rank, case.folder / "recorded", "*.ledger", 1)
+    case.check("gpuledger verify: 0 bytes of difference", checks.verified, case.build, case.folder / "recorded")
+
+
+CASES = {
+    "mlp": single("mlp"),
+    "empty_cache": single("empty_cache"),
+    "empty_cache_expandable": single("empty_cache", EXPANDABLE),
+    "streams": single("streams", {"SIMGPU_EVENT_LAG": "0"}),
+    "streams_event_lag": single("streams", {"SIMGPU_EVENT_LAG": "7"}),
+    "out_of_memory": single("out_of_memory", {"SIMGPU_PROFILE": "tiny"}),
+    "threads": single("threads", ordered=False),
+    "graph": single("graph"),
+    "two_devices": single("two_devices", {"SIMGPU_DEVICES": "2"}),
+    "async_pool": without_blocks({"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
+    "no_caching": without_blocks({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
+    "decoder": decoder(),
+    "decoder_expandable": decoder(environment=EXPANDABLE),
+    "decoder_checkpointing": decoder("--checkpointing"),
+    "ddp": decoder("--strategy", "ddp", ranks=2),
+    "fsdp2": decoder("--strategy", "fsdp2", ranks=8),
+    "fsdp2_checkpointing": decoder("--strategy", "fsdp2", "--checkpointing", ranks=8),
+    "llama3_8b": llama3_8b,
+    "killed": killed,
+    "long": long,
+    "compiled": compiled,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--scratch", type=pathlib.Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("name", nargs="?", choices=CASES)
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(CASES))
+        return 0
+    if not (arguments.name and arguments.build and arguments.scratch):
+        parser.error("--build, --scratch and the name of a case are needed")
+    if not (arguments.build / "venv/complete").exists():
+        print(f"SKIPPED: no PyTorch in {arguments.build}/venv; scripts/build puts it there")
+        return SKIPPED
+    case = Case(arguments.build, arguments.scratch, arguments.name)
+    CASES[arguments.name](case)
+    return case.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
