@@ -1,0 +1,123 @@
+// Interned texts and scopes: fixed-capacity tables with lock-free lookup, in address space that costs memory only as far
+// as it is used. They know nothing of the file; core/definitions.cc writes what they hold.
+//
+// One writer at a time (the caller's lock) adds an entry, writes its definition to the ledger, and publishes it; only
+// then can a lookup find it. So no record refers to a definition that stands behind it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "interpose/record/record.h"
+
+namespace ledger {
+
+// Open addressing over words of {hash, id}; the entries lie elsewhere. Zero-filled memory is an empty index.
+class HashIndex {
+ public:
+  void Attach(std::atomic<std::uint64_t>* words, std::uint32_t capacity_log2) {
+    words_ = words;
+    mask_ = (1u << capacity_log2) - 1;
+  }
+
+  template <typename Equals>  // bool(std::uint32_t id)
+  std::uint32_t Find(std::uint32_t hash, Equals equals) const {
+    for (std::uint32_t at = hash & mask_;; at = (at + 1) & mask_) {
+      const std::uint64_t word = words_[at].load(std::memory_order_acquire);
+      if (word == 0) return 0;
+      if (static_cast<std::uint32_t>(word >> 32) == hash && equals(static_cast<std::uint32_t>(word))) {
+        return static_cast<std::uint32_t>(word);
+      }
+    }
+  }
+
+  // The index is twice as large as its table, so there is always a free word.
+  void Publish(std::uint32_t hash, std::uint32_t id) {
+    std::uint32_t at = hash & mask_;
+    while (words_[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & mask_;
+    words_[at].store(static_cast<std::uint64_t>(hash) << 32 | id, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<std::uint64_t>* words_ = nullptr;
+  std::uint32_t mask_ = 0;
+};
+
+class TextTable {
+ public:
+  static constexpr std::uint32_t kCapacityLog2 = 18;
+  static constexpr std::uint32_t kArenaBytes = 32u << 20;
+
+  // Cuts what is longer than record::kMaxTextBytes, between UTF-8 characters, and ends it in "...". `buffer` has room for
+  // record::kMaxTextBytes; the result lies there or is `text` itself.
+  static std::string_view Shorten(std::string_view text, char* buffer);
+  static std::uint32_t Hash(std::string_view text);
+
+  // 0: not there (or the empty text).
+  std::uint32_t Find(std::string_view text, std::uint32_t hash) const;
+
+  // An unpublished entry; 0 when there is no room.
+  std::uint32_t Add(std::string_view text);
+  void Publish(std::uint32_t id, std::uint32_t hash);
+
+  std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
+  std::string_view Text(std::uint32_t id) const;
+  std::uint64_t resident_bytes() const;
+
+ private:
+  struct Entry {
+    std::uint32_t offset;
+    std::uint32_t bytes;
+  };
+  bool Map();
+
+  std::atomic<bool> mapped_{false};
+  HashIndex index_;
+  Entry* entries_ = nullptr;
+  char* arena_ = nullptr;
+  std::uint32_t arena_used_ = 0;
+  std::atomic<std::uint32_t> count_{0};
+};
+static_assert(std::is_trivially_destructible_v<TextTable>);
+
+struct ScopeNode {
+  std::uint32_t parent;
+  std::uint32_t name;    // text
+  std::uint32_t domain;  // text
+  std::uint16_t depth;   // below the root: 1
+  record::Layer source;
+  std::uint8_t reserved;
+
+  bool operator==(const ScopeNode& other) const {
+    return parent == other.parent && name == other.name && domain == other.domain && source == other.source;
+  }
+};
+static_assert(sizeof(ScopeNode) == 16);
+
+class ScopeTable {
+ public:
+  static constexpr std::uint32_t kCapacityLog2 = 18;
+
+  static std::uint32_t Hash(const ScopeNode& node);
+  std::uint32_t Find(const ScopeNode& node, std::uint32_t hash) const;
+  std::uint32_t Add(const ScopeNode& node);
+  void Publish(std::uint32_t id, std::uint32_t hash);
+
+  std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
+  // The root is node 0, with parent 0 and depth 0.
+  ScopeNode Node(std::uint32_t id) const { return id == 0 ? ScopeNode{} : nodes_[id]; }
+  std::uint64_t resident_bytes() const;
+
+ private:
+  bool Map();
+
+  std::atomic<bool> mapped_{false};
+  HashIndex index_;
+  ScopeNode* nodes_ = nullptr;
+  std::atomic<std::uint32_t> count_{0};
+};
+static_assert(std::is_trivially_destructible_v<ScopeTable>);
+
+}  // namespace ledger
