@@ -55,6 +55,15 @@ enum class Kind : std::uint16_t {
   kBlockAlloc = 32,  // Block
   kBlockFree = 33,   // Block: freed by its owner; a stream may still use it
   kBlockOom = 34,    // BlockOom: the allocator gave up
+  // The same allocator, as the op adapter sees it.
+  kBlockPending = 35,   // BlockDetail: the kBlockFree that follows waits until the streams that use the block are done
+  kBlockReusable = 36,  // BlockDetail: such a free completed
+  kBlockSeen = 37,      // BlockDetail: a block that lived before the adapter was there
+  kSegmentAlloc = 38,   // Segment: the allocator got a segment
+  kSegmentFree = 39,    // Segment: it gave one back
+  kSegmentMap = 40,     // Segment: a part of an expandable segment became backed by memory
+  kSegmentUnmap = 41,   // Segment: it no longer is
+  kSegmentSeen = 42,    // Segment: one that existed before the adapter was there
   // Time and place.
   kRangePush = 48,   // Range: this thread's scope becomes `scope`
   kRangePop = 49,    // Range: `scope` is the one that ended
@@ -72,6 +81,10 @@ enum class Kind : std::uint16_t {
   kPause = 82,      // Range: from here on nothing is recorded ...
   kResume = 83,     // Range: ... until here
   kValueRead = 84,  // ValueRead: a simulated device's value was read back by the program; `text` is the place
+  // Who holds it: said by the framework's graph (op adapter) and by the agent.
+  kSavedTensor = 96,  // SavedTensor: an autograd node saved a tensor for backward
+  kPhase = 97,        // Phase: the process entered a phase of its training step
+  kName = 98,         // Name: what lies in the storage at an address
 };
 
 // Which memory an Allocation is about.
@@ -98,8 +111,9 @@ enum class Layer : std::uint8_t {
   kNccl = 3,
   kAllocator = 4,  // the framework's caching allocator
   kNvtx = 5,
-  kApi = 6,        // ledger.h
-  kAgent = 7,
+  kApi = 6,    // ledger.h
+  kAgent = 7,  // the Python agent: phases, names, modules
+  kOp = 8,     // the op adapter: operators, backward nodes, user scopes of the framework
 };
 
 // The first eight bytes of a record, written last.
@@ -125,8 +139,17 @@ struct ScopeDefinition {
   std::uint32_t parent;  // 0: below the root
   std::uint32_t name;    // text
   std::uint32_t domain;  // text: the NVTX domain; 0 for the default one
-  std::uint8_t reserved[32];
+  std::uint32_t origin;  // of a backward node: the scope (ranges and modules) in which its forward ran; 0: not known
+  Layer source;
+  std::uint8_t flags;  // kScope...
+  std::uint8_t reserved[26];
 };
+// What a scope of the layers kOp and kAgent is. A path is ranges first, then modules and ops as they nest.
+inline constexpr std::uint8_t kScopeBackward = 1;    // a backward node
+inline constexpr std::uint8_t kScopeRecompute = 2;   // forward code that runs again inside backward, with all below it
+inline constexpr std::uint8_t kScopeModule = 4;      // a module's forward; the name is its fully qualified name
+inline constexpr std::uint8_t kScopeUser = 8;        // a range of the framework's profiler (record_function)
+inline constexpr std::uint8_t kScopeOptimizer = 16;  // such a range around an optimizer's step or zero_grad
 
 // The relation of ticks to the system's clocks. Readers interpolate between anchors.
 struct ClockAnchor {
@@ -142,9 +165,9 @@ struct DeviceInfo {
   std::uint64_t ticks;
   std::uint64_t total_bytes;
   std::uint8_t uuid[16];
-  std::uint32_t name;  // text
-  std::uint32_t pci;   // text
-  std::uint32_t flags;  // kDeviceSimulated
+  std::uint32_t name;                // text
+  std::uint32_t pci;                 // text
+  std::uint32_t flags;               // kDeviceSimulated
   std::uint32_t compute_capability;  // 10 * major + minor
   std::uint8_t reserved[8];
 };
@@ -176,10 +199,10 @@ struct CommunicatorInfo {
 struct Allocation {
   Commit commit;
   std::uint64_t ticks;
-  std::uint64_t address;  // pointer, or handle
-  std::uint64_t size;     // bytes as asked for; 0 at a free
+  std::uint64_t address;      // pointer, or handle
+  std::uint64_t size;         // bytes as asked for; 0 at a free
   std::uint64_t device_used;  // bytes in use on the device after this call, as the driver says; 0: not asked
-  std::uint64_t context;  // pool, stream or array, as the call had it; for NCCL's memory: communicator or its token
+  std::uint64_t context;      // pool, stream or array, as the call had it; for NCCL's memory: communicator or its token
   std::uint32_t scope;
   std::uint32_t owner;   // text: base name of the library, or of the program, that asked
   std::uint32_t call;    // text: the entry point
@@ -231,7 +254,7 @@ struct Block {
   std::uint64_t allocated;
   std::uint64_t reserved_total;
   std::uint32_t scope;
-  std::uint32_t owner;  // text, 0: the framework
+  std::uint32_t owner;      // text, 0: the framework
   std::uint64_t requested;  // bytes the tensor asked for; 0: not known
 };
 
@@ -308,17 +331,107 @@ struct ValueRead {
   std::uint8_t reserved[24];
 };
 
+// What the caching allocator says about a block beyond Block.
+struct BlockDetail {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;       // block bytes; 0: not said
+  std::uint64_t requested;  // bytes the tensor asked for
+  std::uint64_t stream;
+  std::uint32_t scope;
+  std::uint8_t reserved[12];
+};
+
+// Blocks belong to the stream and pool of their segment.
+struct Segment {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;
+  std::uint64_t size;
+  std::uint64_t stream;
+  std::uint64_t pool_id[2];  // the framework's mempool id; {0, 0}: the default pool
+  std::uint32_t scope;
+  std::uint8_t reserved[4];
+};
+
+struct SavedTensor {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;        // of the storage
+  std::uint64_t storage_bytes;  // of the storage
+  std::uint64_t tensor_bytes;   // elements times width of the tensor, which may be a view of a part
+  std::int64_t sequence;        // of the op that saves, ties it to its backward node; -1: not known
+  std::uint32_t scope;
+  std::uint8_t flags;  // kSaved...
+  std::uint8_t reserved[11];
+};
+inline constexpr std::uint8_t kSavedPacked = 1;  // hooks took the tensor over: the graph does not hold it itself
+inline constexpr std::uint8_t kSavedOutput = 2;  // it is the op's own output
+inline constexpr std::uint8_t kSavedLeaf = 4;    // it is a leaf that requires a gradient: a parameter, most often
+
+enum class PhaseKind : std::uint8_t {
+  kSetup = 0,       // before the first step
+  kForward = 1,     // from the forward of a root module until backward starts; the loss belongs to it
+  kBackward = 2,    // inside the autograd engine
+  kOptimizer = 3,   // inside an optimizer's step
+  kBetween = 4,     // after a backward or a step, before the next forward
+  kEvaluation = 5,  // the forward of a root module without gradients
+};
+
+// A phase belongs to the process and lasts until the next kPhase.
+struct Phase {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t step;  // optimizer steps before this one, counting from 0
+  PhaseKind phase;
+  std::uint8_t reserved[3];
+  std::uint32_t scope;
+  std::uint32_t text;  // class of the root module or optimizer, or 0
+  std::uint8_t padding[28];
+};
+
+enum class NameCategory : std::uint8_t {
+  kUnknown = 0,
+  kParameter = 1,
+  kMasterParameter = 2,  // a copy in higher precision that the optimizer updates
+  kBuffer = 3,
+  kGradient = 4,
+  kOptimizerState = 5,     // `key` is the state's own key
+  kGatheredParameter = 6,  // a sharded parameter while it is whole
+  kCommunicationBuffer = 7,
+};
+
+// Holds for the block that contains the address, for the block's whole life, unless kNameFromNow is set.
+struct Name {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t address;     // of the storage
+  std::uint64_t bytes;       // of the storage
+  std::uint64_t belongs_to;  // a gradient's or state's parameter: the address of its storage; 0: not known
+  std::uint64_t elements;    // of the whole tensor, over all ranks; 0: not known
+  std::uint32_t text;        // fully qualified name, or 0 where belongs_to has it
+  std::uint32_t key;         // text: of optimizer state
+  NameCategory category;
+  std::uint8_t element_bytes;
+  std::uint8_t flags;  // kName...
+  std::uint8_t reserved[5];
+};
+inline constexpr std::uint8_t kNameSharded = 1;    // the storage holds this rank's shard
+inline constexpr std::uint8_t kNameFromNow = 2;    // the block had another use before
+inline constexpr std::uint8_t kNameFromGraph = 4;  // said by the gradient accumulator, not by the agent
+
 // Reasons for which something could not be recorded; FileHeader::losses is indexed by them.
 enum class Loss : std::uint8_t {
-  kDiskFull = 0,        // the file could not grow
-  kFileLimit = 1,       // LEDGER_MAX_BYTES was reached
-  kTextTable = 2,       // no room to intern another text: records refer to text 0 instead
-  kScopeTable = 3,      // no room for another scope: records refer to the parent instead
-  kRangeDepth = 4,      // ranges nested too deeply on one thread
-  kUnbalancedPop = 5,   // a range was popped that had not been pushed (or before the recorder was there)
-  kUnresolved = 6,      // a real entry point could not be found
-  kTooManyVariants = 7, // more real functions behind one entry point than there are wrappers
-  kInternal = 8,        // an internal error; the part that failed switched itself off
+  kDiskFull = 0,         // the file could not grow
+  kFileLimit = 1,        // LEDGER_MAX_BYTES was reached
+  kTextTable = 2,        // no room to intern another text: records refer to text 0 instead
+  kScopeTable = 3,       // no room for another scope: records refer to the parent instead
+  kRangeDepth = 4,       // ranges nested too deeply on one thread
+  kUnbalancedPop = 5,    // a range was popped that had not been pushed (or before the recorder was there)
+  kUnresolved = 6,       // a real entry point could not be found
+  kTooManyVariants = 7,  // more real functions behind one entry point than there are wrappers
+  kInternal = 8,         // an internal error; the part that failed switched itself off
   kCount = 16,
 };
 
@@ -373,6 +486,11 @@ static_assert(sizeof(Range) == kRecordBytes);
 static_assert(sizeof(Collective) == kRecordBytes);
 static_assert(sizeof(Tag) == kRecordBytes);
 static_assert(sizeof(ValueRead) == kRecordBytes);
+static_assert(sizeof(BlockDetail) == kRecordBytes);
+static_assert(sizeof(Segment) == kRecordBytes);
+static_assert(sizeof(SavedTensor) == kRecordBytes);
+static_assert(sizeof(Phase) == kRecordBytes);
+static_assert(sizeof(Name) == kRecordBytes);
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 static_assert(std::is_trivially_copyable_v<FileHeader> && std::is_trivially_copyable_v<Block>);
 
