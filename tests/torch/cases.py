@@ -179,16 +179,14 @@ def two_devices(truth):
 
 def unmanaged(truth):
     """Without the caching allocator, or with the driver's pools behind it: every tensor is the driver's."""
-    kept = {}
-    with truth.window("tensors"):
-        for number, size in enumerate((100, 4096, 1 << 20, 3 * MIB + 512, 200 * MIB)):
-            kept[number] = torch.empty(size, dtype=torch.uint8, device="cuda")
-        truth.tensors("all", kept.values())
-        del kept[1], kept[4]
-        torch.cuda.synchronize()
-        truth.tensors("two freed", kept.values())
-        kept[9] = torch.empty(MIB // 2, dtype=torch.float32, device="cuda")
-        truth.tensors("one more", kept.values())
+    sizes = (100, 4096, 1 << 20, 3 * MIB + 512, 200 * MIB)
+    kept = {number: torch.empty(size, dtype=torch.uint8, device="cuda") for number, size in enumerate(sizes)}
+    truth.tensors("all", kept.values())
+    del kept[1], kept[4]
+    torch.cuda.synchronize()
+    truth.tensors("two freed", kept.values())
+    kept[9] = torch.empty(MIB // 2, dtype=torch.float32, device="cuda")
+    truth.tensors("one more", kept.values())
     if torch.cuda.memory.get_allocator_backend() == "cudaMallocAsync":
         print("torch's peak:", torch.cuda.max_memory_allocated())
 
