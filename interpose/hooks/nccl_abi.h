@@ -1,5 +1,5 @@
-// NCCL's types as they cross its border. Declared here and not taken from nccl.h, because that header is not part of the
-// CUDA toolkit, and because one library serves every version of NCCL: these have not changed since 2.0.
+// NCCL's types as they cross its border. Declared here and not taken from nccl.h, because that header is not part of
+// the CUDA toolkit, and because one library serves every version of NCCL: these have not changed since 2.0.
 #pragma once
 
 #include <cstddef>

@@ -15,8 +15,9 @@ constinit std::atomic<std::uint64_t> g_last_token{0};
 constinit thread_local std::uint64_t t_group_communicator = 0;
 constinit thread_local std::uint32_t t_group_depth = 0;
 
-// One slot per live communicator. A slot is claimed by compare-and-swap (kClaimed), filled, and published by the store of
-// the handle. Its fields are written by the thread that makes the communicator, or under the exchange of `incomplete`.
+// One slot per live communicator. A slot is claimed by compare-and-swap (kClaimed), filled, and published by the store
+// of the handle. Its fields are written by the thread that makes the communicator, or under the exchange of
+// `incomplete`.
 constexpr std::size_t kSlots = 1024;
 constexpr std::uint64_t kClaimed = 1;
 struct Slot {

@@ -1,8 +1,8 @@
 // The communicators of this process, and on whose behalf NCCL gets memory.
 //
-// NCCL's memory is recorded where it asks the driver for it. Which communicator it is for, only the call around that can
-// tell: so each hook of NCCL says it for the length of its real call (Behalf). A communicator that is being made has no
-// handle yet and goes by a token, which its CommunicatorInfo then names.
+// NCCL's memory is recorded where it asks the driver for it. Which communicator it is for, only the call around that
+// can tell: so each hook of NCCL says it for the length of its real call (Behalf). A communicator that is being made
+// has no handle yet and goes by a token, which its CommunicatorInfo then names.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct Description {
 };
 
 // A communicator was made by a call from `caller`: writes its CommunicatorInfo. NCCL itself is asked for what the call
-// did not say, as soon as the communicator is ready (which, in a group or without blocking, it is not at first); a second
-// CommunicatorInfo follows then.
+// did not say, as soon as the communicator is ready (which, in a group or without blocking, it is not at first); a
+// second CommunicatorInfo follows then.
 void Made(Communicator communicator, const Description& description, const void* caller);
 
 // Asks for what is still missing, of one communicator or of all.

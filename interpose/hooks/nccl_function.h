@@ -1,42 +1,33 @@
 // NCCL's own functions behind ours.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include "interpose/hooks/real_function.h"
 
 namespace ledger::nccl {
 
-// One entry point of NCCL. Finds the real function in the scope of the caller, so that two NCCLs in one process stay
-// apart, and keeps it per calling library. Trivially destructible; libraries that called once stay loaded.
+// Is this the address of code in an NCCL? Its functions call one another by way of the linker's table, and so reach
+// ours; such a call is part of the one that we have seen already.
+bool InsideNccl(const void* address);
+
 class Function {
  public:
-  constexpr explicit Function(const char* name) : name_(name) {}
+  constexpr explicit Function(const char* name) : real_(name, "libnccl.so.2") {}
 
-  // Null when that NCCL has no such function (counted at each call).
+  // Null when that NCCL has no such function (counted).
   template <typename Signature>
   Signature* For(const void* caller) {
-    return reinterpret_cast<Signature*>(Find(caller));
+    auto* const function = real_.For<Signature>(caller);
+    if (function == nullptr || !seen_.load(std::memory_order_relaxed)) [[unlikely]] {
+      Note(reinterpret_cast<const void*>(function));
+    }
+    return function;
   }
 
  private:
-  // The code of one library that calls, and what it is to reach.
-  struct Caller {
-    std::atomic<std::uintptr_t> begin{0};
-    std::uintptr_t end = 0;
-    void* function = nullptr;
-    std::atomic<bool> claimed{false};
-  };
-  static constexpr std::size_t kCallers = 4;
+  void Note(const void* function);
 
-  void* Find(const void* caller);
-  void* FindSlowly(const void* caller);
-
-  const char* name_;
-  Caller callers_[kCallers];
+  RealFunction real_;
+  std::atomic<bool> seen_{false};
 };
-
-// Is this the address of code in an NCCL? Its functions call one another by way of the linker's table, and so reach ours;
-// such a call is part of the one that we have seen already.
-bool InsideNccl(const void* address);
 
 }  // namespace ledger::nccl

@@ -1,5 +1,5 @@
-// NCCL's entry points: which communicators there are, what they are asked to do with which buffers, and for which of them
-// NCCL gets memory.
+// NCCL's entry points: which communicators there are, what they are asked to do with which buffers, and for which of
+// them NCCL gets memory.
 //
 // A hook holds no HookGuard across its real call: what NCCL asks the driver for in there is to be recorded. A real
 // function that does not exist (the program was compiled against a newer NCCL than it runs with) gives
@@ -302,7 +302,8 @@ LEDGER_NCCL(ncclCommShrink)
     description.ranks = RanksOf(parent) > excluded_count ? RanksOf(parent) - excluded_count : 0;
   }
   description.name = NameIn(config);
-  return Make(made, description, g_ncclCommShrink, LEDGER_CALLER, parent, excluded, excluded_count, made, config, flags);
+  return Make(made, description, g_ncclCommShrink, LEDGER_CALLER, parent, excluded, excluded_count, made, config,
+              flags);
 }
 
 LEDGER_NCCL(ncclCommFinalize)(Communicator communicator) {
@@ -313,9 +314,7 @@ LEDGER_NCCL(ncclCommDestroy)(Communicator communicator) {
   return Destroy(communicator, g_ncclCommDestroy, LEDGER_CALLER);
 }
 
-LEDGER_NCCL(ncclCommAbort)(Communicator communicator) {
-  return Destroy(communicator, g_ncclCommAbort, LEDGER_CALLER);
-}
+LEDGER_NCCL(ncclCommAbort)(Communicator communicator) { return Destroy(communicator, g_ncclCommAbort, LEDGER_CALLER); }
 
 LEDGER_NCCL(ncclCommRegister)(Communicator communicator, void* buffer, std::size_t bytes, void** handle) {
   return CallFor(communicator, g_ncclCommRegister, LEDGER_CALLER, communicator, buffer, bytes, handle);

@@ -1,7 +1,7 @@
 // The functions that we put into the tables of every NVTX client.
 //
-// Each records, and then passes the call on to the other tool, if there is one and it wants it. What the application gets
-// back (handles, ids, levels) is the other tool's then, and ours otherwise.
+// Each records, and then passes the call on to the other tool, if there is one and it wants it. What the application
+// gets back (handles, ids, levels) is the other tool's then, and ours otherwise.
 #pragma once
 
 #include "interpose/hooks/nvtx_types.h"

@@ -32,8 +32,8 @@ constinit std::atomic<bool> g_attached{false};
 constinit std::atomic<void*> g_library{nullptr};
 void* const kAbsent = reinterpret_cast<void*>(-1);
 
-// Clients that start at the same time, on different threads, take turns. A tool's initialisation may use NVTX itself, so
-// that the turn is also taken by the thread that has it. Trivial destructor, no lock of the C library.
+// Clients that start at the same time, on different threads, take turns. A tool's initialisation may use NVTX itself,
+// so that the turn is also taken by the thread that has it. Trivial destructor, no lock of the C library.
 class Turn {
  public:
   Turn() {

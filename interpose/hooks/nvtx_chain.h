@@ -13,7 +13,8 @@ enum class OtherTool {
   kCannotShare,  // it has, but others than into the clients before (counted): the client must be left to it
 };
 
-// Lets the other tool attach itself to a client. `entry_point` is the initialisation function that the client asked for.
+// Lets the other tool attach itself to a client. `entry_point` is the initialisation function that the client asked
+// for.
 OtherTool AttachOtherTool(const char* entry_point, NvtxGetExportTableFunc_t get_export_table);
 
 // Passes a client of NVTX's extensions, in which we take no part, on to the other tool. Returns what that returns.

@@ -89,9 +89,9 @@ namespace {
 }  // namespace
 }  // namespace ledger::nvtx
 
-// A library that uses NVTX in its own constructor may be initialised before us: the loader starts with the program's own
-// libraries. It would read NVTX_INJECTION64_PATH before it is set, and be lost for the whole run; NVTX asks only once.
-// So we answer for the environment until our constructor has run, and from then on the C library does.
+// A library that uses NVTX in its own constructor may be initialised before us: the loader starts with the program's
+// own libraries. It would read NVTX_INJECTION64_PATH before it is set, and be lost for the whole run; NVTX asks only
+// once. So we answer for the environment until our constructor has run, and from then on the C library does.
 extern "C" [[gnu::visibility("default")]] char* getenv(const char* name) noexcept {
   const ledger::nvtx::GetEnvironment real = ledger::nvtx::g_real_getenv.load(std::memory_order_acquire);
   if (real != nullptr) return real(name);

@@ -1,4 +1,5 @@
-// How NVTX clients find the ledger: by the environment variable NVTX_INJECTION64_PATH, which they read at their first call.
+// How NVTX clients find the ledger: by the environment variable NVTX_INJECTION64_PATH, which they read at their first
+// call.
 #pragma once
 
 namespace ledger::nvtx {

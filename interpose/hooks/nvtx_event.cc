@@ -6,8 +6,8 @@
 namespace ledger::nvtx {
 namespace {
 
-// The payload type and layout of NVTX's payload extension, and the numbers of the schemas that NCCL registers: the first
-// application-defined schema id, plus the number of the operation.
+// The payload type and layout of NVTX's payload extension, and the numbers of the schemas that NCCL registers: the
+// first application-defined schema id, plus the number of the operation.
 constexpr std::int32_t kPayloadTypeExtended = static_cast<std::int32_t>(0xDFBD0009);
 constexpr std::uint64_t kFirstStaticSchema = std::uint64_t{1} << 24;
 struct ExtendedPayload {

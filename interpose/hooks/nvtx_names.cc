@@ -53,7 +53,8 @@ class Region {
   std::uintptr_t Base() {
     std::uintptr_t base = base_.load(std::memory_order_acquire);
     if (base != 0) return base;
-    void* fresh = mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* fresh =
+        mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fresh == MAP_FAILED) return 0;
     if (base_.compare_exchange_strong(base, reinterpret_cast<std::uintptr_t>(fresh), std::memory_order_acq_rel)) {
       return reinterpret_cast<std::uintptr_t>(fresh);
@@ -66,8 +67,8 @@ class Region {
   std::atomic<std::size_t> used_{0};
 };
 
-// A map from handles to what they stand for: open addressing, filled by compare-and-swap, nothing is ever removed. A key
-// that comes again (a tool reuses the handle of a destroyed domain) gets the new meaning.
+// A map from handles to what they stand for: open addressing, filled by compare-and-swap, nothing is ever removed. A
+// key that comes again (a tool reuses the handle of a destroyed domain) gets the new meaning.
 template <std::size_t kCapacity>
 class AliasTable {
  public:
@@ -119,7 +120,9 @@ std::uint64_t Key(nvtxDomainHandle_t domain, nvtxStringHandle_t string) {
   return mixed == 0 ? 1 : mixed;
 }
 
-std::string_view AtMost(std::string_view text, std::size_t bytes) { return {text.data(), std::min(text.size(), bytes)}; }
+std::string_view AtMost(std::string_view text, std::size_t bytes) {
+  return {text.data(), std::min(text.size(), bytes)};
+}
 
 char* CopyBehind(void* object, std::size_t object_bytes, std::string_view text) {
   char* copy = static_cast<char*>(object) + object_bytes;

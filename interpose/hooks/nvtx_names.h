@@ -1,7 +1,7 @@
 // NVTX domains and registered strings: what their handles stand for.
 //
-// An application gets its handles from us, unless another NVTX tool is served behind us (nvtx_chain.h): then it gets the
-// other tool's, because they also reach that tool by ways that do not pass here (the payload and synchronisation
+// An application gets its handles from us, unless another NVTX tool is served behind us (nvtx_chain.h): then it gets
+// the other tool's, because they also reach that tool by ways that do not pass here (the payload and synchronisation
 // extensions), and we look up what they mean.
 //
 // Everything lies in one region of fixed size that is reserved at first use and never given back: a handle stays valid

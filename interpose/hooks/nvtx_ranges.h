@@ -23,8 +23,8 @@ inline bool IsOurRangeId(nvtxRangeId_t id) { return (id >> 63) != 0; }
 void Start(const Domain& domain, std::string_view name, std::uint64_t payload, nvtxRangeId_t id);
 void End(nvtxRangeId_t id);
 
-// How many calls of the five above this thread has made: how the entry points of the old library see whether a call that
-// they passed on has come back to us as a callback.
+// How many calls of the five above this thread has made: how the entry points of the old library see whether a call
+// that they passed on has come back to us as a callback.
 std::uint32_t CallsOfThisThread();
 
 }  // namespace ledger::nvtx

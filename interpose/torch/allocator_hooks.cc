@@ -1,10 +1,11 @@
-// PyTorch's caching allocator tells its profiler about every block, whether a profile is taken or not, by three functions
-// that libc10_cuda.so calls across the border of libc10.so. They are in our hands there, and go on to PyTorch's own.
+// PyTorch's caching allocator tells its profiler about every block, whether a profile is taken or not, by three
+// functions that libc10_cuda.so calls across the border of libc10.so. They are in our hands there, and go on to
+// PyTorch's own.
 //
 // They are called under the allocator's lock for the device: nothing here may take the interpreter's lock, call PyTorch
-// or call CUDA. `allocated` and `reserved` are the allocator's totals after the event, so that what a reader adds up can
-// be checked at every event. The size is the block's, not the tensor's, and a free is told when the owner lets go of the
-// block, even if a stream will use it for longer.
+// or call CUDA. `allocated` and `reserved` are the allocator's totals after the event, so that what a reader adds up
+// can be checked at every event. The size is the block's, not the tensor's, and a free is told when the owner lets go
+// of the block, even if a stream will use it for longer.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -50,13 +51,14 @@ class Original {
   template <typename... Arguments>
   void operator()(const void* caller, Function* ours, Arguments... arguments) {
     Function* function = function_.load(std::memory_order_acquire);
-    if (function == nullptr) [[unlikely]] function = Find(caller, ours);
+    if (function == nullptr) [[unlikely]]
+      function = Find(caller, ours);
     function(arguments...);
   }
 
  private:
-  // libc10.so is opened with a scope of its own, where RTLD_NEXT finds nothing. In a PyTorch that was linked in one piece
-  // there is no libc10.so, and the function lies where the caller finds its symbols.
+  // libc10.so is opened with a scope of its own, where RTLD_NEXT finds nothing. In a PyTorch that was linked in one
+  // piece there is no libc10.so, and the function lies where the caller finds its symbols.
   [[gnu::cold, gnu::noinline]] Function* Find(const void* caller, Function* ours) {
     const ErrnoSaver errno_saver;
     Function* found = In("libc10.so", ours);
@@ -120,7 +122,8 @@ ReportMemory LedgerReportMemorySigned LEDGER_EXPORT_AS(LEDGER_REPORT_MEMORY_SIGN
 ReportOom LedgerReportOom LEDGER_EXPORT_AS(LEDGER_REPORT_OOM);
 ReportOom LedgerReportOomSigned LEDGER_EXPORT_AS(LEDGER_REPORT_OOM_SIGNED);
 
-void LedgerReportMemory(void* address, std::int64_t change, std::size_t allocated, std::size_t reserved, Device device) {
+void LedgerReportMemory(void* address, std::int64_t change, std::size_t allocated, std::size_t reserved,
+                        Device device) {
   if (device.type == kCuda) RecordBlock(address, change, allocated, reserved, device);
   g_report_memory(__builtin_return_address(0), LedgerReportMemory, address, change, allocated, reserved, device);
 }
