@@ -3,6 +3,8 @@
 # simgpu_soname(RESULT base default)          the SONAME torch wants of a library ("libcudart"), or the default
 # simgpu_torch_symbol_list(RESULT base)       the list of the symbols torch imports from it; empty if there are none
 #
+# simgpu_torch_version(RESULT package default)  the version of a package ("cudnn") that torch's wheel asks for
+#
 # Without LEDGER_TORCH_DIR the stand-ins export what the toolkit's headers declare, under the default SONAMEs.
 include_guard(GLOBAL)
 
@@ -20,16 +22,26 @@ else()
   file(REMOVE_RECURSE ${SIMGPU_TORCH_SYMBOLS})
 endif()
 
-function(simgpu_soname result base default)
+# The second field of the line of `table` that starts with `key`, or the default.
+function(simgpu_look_up result table key default)
   set(${result} ${default} PARENT_SCOPE)
-  set(table ${SIMGPU_TORCH_SYMBOLS}/sonames.txt)
   if(EXISTS ${table})
-    file(STRINGS ${table} line REGEX "^${base} ")
+    file(STRINGS ${table} line REGEX "^${key} ")
     if(line)
-      string(REGEX REPLACE "^[^ ]+ " "" soname "${line}")
-      set(${result} ${soname} PARENT_SCOPE)
+      string(REGEX REPLACE "^[^ ]+ " "" value "${line}")
+      set(${result} ${value} PARENT_SCOPE)
     endif()
   endif()
+endfunction()
+
+function(simgpu_soname result base default)
+  simgpu_look_up(value ${SIMGPU_TORCH_SYMBOLS}/sonames.txt ${base} ${default})
+  set(${result} ${value} PARENT_SCOPE)
+endfunction()
+
+function(simgpu_torch_version result package default)
+  simgpu_look_up(value ${SIMGPU_TORCH_SYMBOLS}/versions.txt ${package} ${default})
+  set(${result} ${value} PARENT_SCOPE)
 endfunction()
 
 function(simgpu_torch_symbol_list result base)

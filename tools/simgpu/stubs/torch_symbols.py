@@ -5,7 +5,8 @@
 
 FOLDER/<base>.txt holds the symbols of one library, such as libcudart.txt, each with the version node it is wanted
 under ("NAME@NODE", "NAME@" for none, "NAME" for any). FOLDER/sonames.txt has one line "<base> <SONAME>" for each of them, and one for
-every other library of NVIDIA's that torch's files need. All is read from the files themselves (DT_NEEDED, version
+every other library of NVIDIA's that torch's files need. FOLDER/versions.txt has a line "<package> <version>", such as
+"cudnn 9.26.0", for each pinned dependency that the wheel's metadata name. All is read from the files themselves (DT_NEEDED, version
 needs, undefined symbols), so another release of torch or another major version of CUDA needs no edit.
 """
 import argparse
@@ -25,6 +26,10 @@ UNVERSIONED = [
     ("libcuda", re.compile(r"cu[A-Z]\w*")),
 ]
 NVIDIA = re.compile(r"(libcu\w+|libnv[\w-]+|libnccl\w*)\.so\.[\d.]+")
+
+
+# "nvidia-cudnn-cu13==9.26.0.51", "nvidia-cuda-runtime-cu12==12.8.90", "cuda-toolkit[...]==13.2.2"
+PINNED = re.compile(r"^Requires-Dist: (?:nvidia-|cuda-)(?:cuda-)?([a-z]+)(?:-cu\d+)?(?:\[[^\]]*\])?\s*\(?==([\d.]+)", re.M)
 
 
 def run(*command):
@@ -62,6 +67,14 @@ def owner(name, node, nodes):
     return next((base for base, pattern in UNVERSIONED if pattern.fullmatch(name)), None)
 
 
+def pinned_versions(torch):
+    versions = {}
+    for metadata in glob.glob(os.path.join(os.path.dirname(torch.rstrip("/")), "torch-*.dist-info", "METADATA")):
+        with open(metadata, encoding="utf-8") as file:
+            versions.update(PINNED.findall(file.read()))
+    return versions
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", required=True, help="site-packages/torch")
@@ -89,6 +102,8 @@ def main():
                            for name, node in sorted(wanted))
     with open(os.path.join(arguments.out, "sonames.txt"), "w", encoding="utf-8") as out:
         out.writelines(f"{base} {soname}\n" for base, soname in sorted(sonames.items()))
+    with open(os.path.join(arguments.out, "versions.txt"), "w", encoding="utf-8") as out:
+        out.writelines(f"{package} {version}\n" for package, version in sorted(pinned_versions(arguments.torch).items()))
 
 
 if __name__ == "__main__":
