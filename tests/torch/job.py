@@ -21,6 +21,16 @@ class Outcome:
     stderr: str
 
 
+def end(process):
+    """Ends a job that takes too long. torch's launcher has put its ranks into sessions of their own, and ends them itself."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()
+
+
 @dataclasses.dataclass
 class Job:
     """What to run: a script of this folder with its arguments, on so many ranks (0: plain python, no launcher)."""
@@ -60,12 +70,14 @@ class Job:
         return subprocess.Popen(self.command(), env=self.settings(folder, recorded), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
 
-    def run(self, folder, recorded=True):
+    def run(self, folder, recorded=True, started=None):
+        """Runs the job to its end; `started` is called with its process."""
         process = self.start(folder, recorded)
+        if started is not None:
+            started(process)
         try:
             stdout, stderr = process.communicate(timeout=self.limit_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            stdout, stderr = process.communicate()
+            stdout, stderr = end(process)
             raise Failure(f"still running after {self.limit_s} s: {' '.join(self.command())}\n{stdout[-2000:]}\n{stderr[-4000:]}") from None
         return Outcome(process.returncode, stdout, stderr)

@@ -16,7 +16,9 @@ import time
 
 import checks
 from job import Failure, Job
+from memory_watch import MemoryWatch
 
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 HISTORY = {"TRUTH_HISTORY": "1"}
@@ -119,6 +121,28 @@ def llama3_8b(case):
         case.check("the ledger's peak is the published one", published, "ledger", report["ranks"][0]["peaks"]["reserved"]["bytes"])
 
 
+def demo(case):
+    """The demonstration's job, as large as it is: eight ranks of a decoder of a billion parameters in 90 s and 8 GB."""
+    folder = case.folder / "recorded"
+    job = Job(case.build, [PROJECT / "scripts/demo_train.py"], ranks=8, limit_s=90)
+    watch = MemoryWatch()
+    start = time.monotonic()
+    outcome = case.check("the job runs under the recorder, within 90 s", job.run, folder, True, watch.start)
+    most_bytes = watch.stop()
+    print(f"{time.monotonic() - start:.0f} s, at most {most_bytes / 1e9:.1f} GB")
+    if outcome is None:
+        return
+    case.check("it ends well", checks.ended_well, outcome)
+    case.check("within 8 GB", lambda: checks.require(0 < most_bytes < 8e9, f"{most_bytes} bytes"))
+    case.check("one ledger per rank, none of the launcher", checks.one_file_per_rank, folder, "*.ledger", 8)
+    case.check("gpuledger verify", checks.verified, case.build, folder)
+    report = case.check("gpuledger report", checks.report, case.build, folder)
+    if report:
+        for rank in report["ranks"]:
+            phase = rank["peaks"]["allocated"]["phase"]
+            case.check(f"rank {rank['rank']}: the peak is in a step", lambda p=phase: checks.require("step" in p, f"phase: {p!r}"))
+
+
 def killed(case):
     """SIGKILL in the middle of a step leaves a readable ledger."""
     for attempt in range(3):
@@ -185,6 +209,7 @@ CASES = {
     "fsdp2": decoder("--strategy", "fsdp2", ranks=8),
     "fsdp2_checkpointing": decoder("--strategy", "fsdp2", "--checkpointing", ranks=8),
     "llama3_8b": llama3_8b,
+    "demo": demo,
     "killed": killed,
     "long": long,
     "compiled": compiled,
