@@ -22,6 +22,8 @@ namespace ledger {
   X(cuDeviceGetMemPool)         \
   X(cuStreamIsCapturing)        \
   X(cuMemPoolGetAttribute)      \
+  X(cuPointerGetAttribute)      \
+  X(cuMemGetAddressRange_v2)    \
   X(cuGetExportTable)
 
 struct DriverCalls {

@@ -23,6 +23,9 @@ std::atomic<State>& ProcessState();
 LedgerFile& File();
 inline bool FileIsOpen() { return File().open(); }
 
+// Which file this is: 1 for the first, more in forked children. What was noted once per file compares it.
+std::uint32_t FileGeneration();
+
 // Puts the state into a page that the kernel clears in every forked child, also where no fork handler runs (clone).
 void PlaceStateForForks();
 

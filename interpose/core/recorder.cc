@@ -34,6 +34,7 @@ constinit std::atomic<State> g_state_before_load{State::kDormant};
 constinit std::atomic<State>* g_state = &g_state_before_load;
 constinit LedgerFile g_file;
 constinit pid_t g_file_pid = 0;
+constinit std::atomic<std::uint32_t> g_file_generation{0};
 constinit EarlyReading g_load_reading = {};
 constinit std::atomic<std::uint64_t> g_losses_before_file[static_cast<std::size_t>(Loss::kCount)] = {};
 static_assert(std::is_trivially_destructible_v<std::atomic<State>>);
@@ -152,6 +153,7 @@ bool OpenLedger() {
   const int error = CreateFile(static_cast<std::uint32_t>(std::max(process.rank, 0)), path);
   if (error == 0) {
     g_file_pid = getpid();
+    g_file_generation.fetch_add(1, std::memory_order_relaxed);
     g_file.header()->ticks_source = source;
     FillHeader(process, FromEarly(g_load_reading), ReadClocks());
     for (std::size_t i = 0; i < static_cast<std::size_t>(Loss::kCount); ++i) {
@@ -206,6 +208,7 @@ bool WaitForOpening() {
 
 std::atomic<State>& ProcessState() { return *g_state; }
 LedgerFile& File() { return g_file; }
+std::uint32_t FileGeneration() { return g_file_generation.load(std::memory_order_relaxed); }
 void SetLoadReading(const EarlyReading& reading) { g_load_reading = reading; }
 
 void PlaceStateForForks() {
