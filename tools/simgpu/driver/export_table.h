@@ -59,6 +59,21 @@ struct Activity {
 // Runs on the thread that issued the operation, with no lock of the driver held; may call the driver, except to launch.
 using ActivityCallback = void (*)(void* user, const Activity* activity);
 
+// A device of the node, whether this process sees it or not.
+struct NodeDevice {
+  std::size_t size;  // sizeof(NodeDevice) of the caller
+  CUuuid uuid;
+  char pci_bus_id[20];  // "0000:10:00.0"
+  std::uint64_t total_bytes;     // as cuMemGetInfo says
+  std::uint64_t reserved_bytes;  // of these, the driver's own
+  std::uint64_t used_bytes;      // by processes
+};
+
+struct NodeProcess {
+  std::uint32_t pid;
+  std::uint64_t used_bytes;
+};
+
 struct ExportTable {
   std::size_t size;  // sizeof(ExportTable) of the driver; functions are only ever added
 
@@ -79,6 +94,12 @@ struct ExportTable {
   // cuModuleGetGlobal then give that many bytes (64 KiB for names that were never declared). `image` is the pointer that
   // was given to the load call.
   CUresult (*declare_global)(const void* image, const char* name, std::size_t bytes);
+
+  // The node's devices (SIMGPU_DEVICES, by physical index) and their processes, for NVML. `count` is the room in
+  // `processes`, and then how many there are: CUDA_ERROR_INVALID_VALUE where the room was too small.
+  int (*node_devices)();
+  CUresult (*node_device)(int physical, NodeDevice* device);
+  CUresult (*node_processes)(int physical, NodeProcess* processes, std::size_t* count);
 };
 
 }  // namespace simgpu

@@ -1,0 +1,13 @@
+name = NVIDIA H100 80GB HBM3
+memory.total_bytes = 85017493504
+memory.reserved_bytes = 0
+nvml.total_bytes = 85520809984
+compute_capability.major = 9
+compute_capability.minor = 0
+multiprocessors = 132
+context.bytes = 545259520
+module.bytes_per_function = 49152
+memory.granularity = 2097152
+memory.small_limit = 1048576
+pool.chunk_bytes = 33554432
+driver.version = 13020
