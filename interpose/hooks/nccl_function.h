@@ -5,9 +5,27 @@
 
 namespace ledger::nccl {
 
-// Is this the address of code in an NCCL? Its functions call one another by way of the linker's table, and so reach
-// ours; such a call is part of the one that we have seen already.
-bool InsideNccl(const void* address);
+// A call of one of our hooks, from its beginning to its end. NCCL's functions call one another by way of the linker's
+// table, and so reach our hooks again: such a call is part of the one that we have seen already.
+class Entry {
+ public:
+  explicit Entry(const void* caller);
+  ~Entry();
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+  // Does NCCL itself call? On this thread, inside a hook; or from a thread of its own, out of its own code.
+  bool internal() const { return internal_; }
+
+  // In whose scope the real function is. For a call inside a hook the hook's caller: a jump at the end of a function of
+  // NCCL looks as if we had made the call.
+  const void* caller() const { return caller_; }
+
+ private:
+  const void* outer_;
+  const void* caller_;
+  bool internal_;
+};
 
 class Function {
  public:

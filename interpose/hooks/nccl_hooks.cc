@@ -55,18 +55,19 @@ bool Accepted(Result result) { return result == kSuccess || result == kInProgres
 
 // The frame of every hook that works for a communicator which exists.
 template <typename... Arguments>
-Result CallFor(Communicator communicator, Function& function, const void* caller, Arguments... arguments) {
-  auto* const real = function.For<Result(Arguments...)>(caller);
+Result CallFor(Communicator communicator, Function& function, const Entry& entry, Arguments... arguments) {
+  auto* const real = function.For<Result(Arguments...)>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
+  if (entry.internal()) return real(arguments...);
   const Behalf behalf(Id(communicator));
   return real(arguments...);
 }
 
 template <typename... Arguments>
-Result Operate(const Operands& operands, Function& function, const void* caller, Arguments... arguments) {
-  const Result result = CallFor(operands.communicator, function, caller, arguments...);
-  if (Accepted(result) && !InsideNccl(caller)) {
-    Complete(operands.communicator, caller);
+Result Operate(const Operands& operands, Function& function, const Entry& entry, Arguments... arguments) {
+  const Result result = CallFor(operands.communicator, function, entry, arguments...);
+  if (Accepted(result) && !entry.internal()) {
+    Complete(operands.communicator, entry.caller());
     RecordOperation(operands);
   }
   return result;
@@ -80,18 +81,18 @@ std::string_view NameIn(const Config* config) {
 }
 
 template <typename... Arguments>
-Result Make(Communicator* made, Description description, Function& function, const void* caller,
+Result Make(Communicator* made, Description description, Function& function, const Entry& entry,
             Arguments... arguments) {
-  auto* const real = function.For<Result(Arguments...)>(caller);
+  auto* const real = function.For<Result(Arguments...)>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
-  if (InsideNccl(caller)) return real(arguments...);
+  if (entry.internal()) return real(arguments...);
   description.token = NewToken();
   Result result;
   {
     const Behalf behalf(description.token);
     result = real(arguments...);
   }
-  if (Accepted(result) && made != nullptr && *made != nullptr) Made(*made, description, caller);
+  if (Accepted(result) && made != nullptr && *made != nullptr) Made(*made, description, entry.caller());
   return result;
 }
 
@@ -104,12 +105,10 @@ Description FromId(int ranks, int rank, const UniqueId* id, const Config* config
   return description;
 }
 
-template <typename... Arguments>
-Result Destroy(Communicator communicator, Function& function, const void* caller) {
-  const bool inside = InsideNccl(caller);
-  const std::int8_t device = inside ? record::kNoDevice : Forget(communicator);
-  const Result result = CallFor(communicator, function, caller, communicator);
-  if (Accepted(result) && !inside) RecordDestroyed(communicator, device);
+Result Destroy(Communicator communicator, Function& function, const Entry& entry) {
+  const std::int8_t device = entry.internal() ? record::kNoDevice : Forget(communicator);
+  const Result result = CallFor(communicator, function, entry, communicator);
+  if (Accepted(result) && !entry.internal()) RecordDestroyed(communicator, device);
   return result;
 }
 
@@ -141,7 +140,7 @@ void RecordTag(record::Kind kind, const void* address, std::size_t bytes) {
 #define LEDGER_NCCL(name)                               \
   static constinit Function g_##name{#name};            \
   extern "C" [[gnu::visibility("default")]] Result name
-#define LEDGER_CALLER __builtin_return_address(0)
+#define LEDGER_ENTRY Entry(__builtin_return_address(0))
 // clang-format on
 
 using record::Operation;
@@ -150,80 +149,80 @@ LEDGER_NCCL(ncclAllReduce)
 (const void* send, void* receive, std::size_t count, DataType type, ReductionOperator reduction,
  Communicator communicator, Stream stream) {
   return Operate({Operation::kAllReduce, send, receive, count, type, kNoPeer, communicator, stream}, g_ncclAllReduce,
-                 LEDGER_CALLER, send, receive, count, type, reduction, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, reduction, communicator, stream);
 }
 
 LEDGER_NCCL(ncclReduce)
 (const void* send, void* receive, std::size_t count, DataType type, ReductionOperator reduction, int root,
  Communicator communicator, Stream stream) {
   return Operate({Operation::kReduce, send, receive, count, type, root, communicator, stream}, g_ncclReduce,
-                 LEDGER_CALLER, send, receive, count, type, reduction, root, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, reduction, root, communicator, stream);
 }
 
 LEDGER_NCCL(ncclBroadcast)
 (const void* send, void* receive, std::size_t count, DataType type, int root, Communicator communicator,
  Stream stream) {
   return Operate({Operation::kBroadcast, send, receive, count, type, root, communicator, stream}, g_ncclBroadcast,
-                 LEDGER_CALLER, send, receive, count, type, root, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, root, communicator, stream);
 }
 
 LEDGER_NCCL(ncclBcast)
 (void* buffer, std::size_t count, DataType type, int root, Communicator communicator, Stream stream) {
   return Operate({Operation::kBroadcast, buffer, buffer, count, type, root, communicator, stream}, g_ncclBcast,
-                 LEDGER_CALLER, buffer, count, type, root, communicator, stream);
+                 LEDGER_ENTRY, buffer, count, type, root, communicator, stream);
 }
 
 LEDGER_NCCL(ncclAllGather)
 (const void* send, void* receive, std::size_t count, DataType type, Communicator communicator, Stream stream) {
   return Operate({Operation::kAllGather, send, receive, count, type, kNoPeer, communicator, stream}, g_ncclAllGather,
-                 LEDGER_CALLER, send, receive, count, type, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, communicator, stream);
 }
 
 LEDGER_NCCL(ncclReduceScatter)
 (const void* send, void* receive, std::size_t count, DataType type, ReductionOperator reduction,
  Communicator communicator, Stream stream) {
   return Operate({Operation::kReduceScatter, send, receive, count, type, kNoPeer, communicator, stream},
-                 g_ncclReduceScatter, LEDGER_CALLER, send, receive, count, type, reduction, communicator, stream);
+                 g_ncclReduceScatter, LEDGER_ENTRY, send, receive, count, type, reduction, communicator, stream);
 }
 
 LEDGER_NCCL(ncclAlltoAll)
 (const void* send, void* receive, std::size_t count, DataType type, Communicator communicator, Stream stream) {
   return Operate({Operation::kAllToAll, send, receive, count, type, kNoPeer, communicator, stream}, g_ncclAlltoAll,
-                 LEDGER_CALLER, send, receive, count, type, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, communicator, stream);
 }
 
 LEDGER_NCCL(ncclGather)
 (const void* send, void* receive, std::size_t count, DataType type, int root, Communicator communicator,
  Stream stream) {
   return Operate({Operation::kGather, send, receive, count, type, root, communicator, stream}, g_ncclGather,
-                 LEDGER_CALLER, send, receive, count, type, root, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, root, communicator, stream);
 }
 
 LEDGER_NCCL(ncclScatter)
 (const void* send, void* receive, std::size_t count, DataType type, int root, Communicator communicator,
  Stream stream) {
   return Operate({Operation::kScatter, send, receive, count, type, root, communicator, stream}, g_ncclScatter,
-                 LEDGER_CALLER, send, receive, count, type, root, communicator, stream);
+                 LEDGER_ENTRY, send, receive, count, type, root, communicator, stream);
 }
 
 LEDGER_NCCL(ncclSend)
 (const void* send, std::size_t count, DataType type, int peer, Communicator communicator, Stream stream) {
-  return Operate({Operation::kSend, send, nullptr, count, type, peer, communicator, stream}, g_ncclSend, LEDGER_CALLER,
+  return Operate({Operation::kSend, send, nullptr, count, type, peer, communicator, stream}, g_ncclSend, LEDGER_ENTRY,
                  send, count, type, peer, communicator, stream);
 }
 
 LEDGER_NCCL(ncclRecv)
 (void* receive, std::size_t count, DataType type, int peer, Communicator communicator, Stream stream) {
   return Operate({Operation::kReceive, nullptr, receive, count, type, peer, communicator, stream}, g_ncclRecv,
-                 LEDGER_CALLER, receive, count, type, peer, communicator, stream);
+                 LEDGER_ENTRY, receive, count, type, peer, communicator, stream);
 }
 
 LEDGER_NCCL(ncclGroupStart)() {
-  const void* const caller = LEDGER_CALLER;
-  auto* const real = g_ncclGroupStart.For<Result()>(caller);
+  const Entry entry(__builtin_return_address(0));
+  auto* const real = g_ncclGroupStart.For<Result()>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
   const Result result = real();
-  if (result == kSuccess && !InsideNccl(caller)) {
+  if (result == kSuccess && !entry.internal()) {
     GroupStarted();
     RecordGroup(record::Kind::kGroupStart);
   }
@@ -231,10 +230,10 @@ LEDGER_NCCL(ncclGroupStart)() {
 }
 
 LEDGER_NCCL(ncclGroupEnd)() {
-  const void* const caller = LEDGER_CALLER;
-  auto* const real = g_ncclGroupEnd.For<Result()>(caller);
+  const Entry entry(__builtin_return_address(0));
+  auto* const real = g_ncclGroupEnd.For<Result()>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
-  if (InsideNccl(caller)) return real();
+  if (entry.internal()) return real();
   Result result;
   {
     const Behalf behalf(CommunicatorOfGroup());
@@ -242,30 +241,30 @@ LEDGER_NCCL(ncclGroupEnd)() {
   }
   const bool outermost = GroupEnded();
   if (Accepted(result)) {
-    if (outermost) CompleteAll(caller);
+    if (outermost) CompleteAll(entry.caller());
     RecordGroup(record::Kind::kGroupEnd);
   }
   return result;
 }
 
 LEDGER_NCCL(ncclCommInitRank)(Communicator* made, int ranks, UniqueId id, int rank) {
-  return Make(made, FromId(ranks, rank, &id, nullptr), g_ncclCommInitRank, LEDGER_CALLER, made, ranks, id, rank);
+  return Make(made, FromId(ranks, rank, &id, nullptr), g_ncclCommInitRank, LEDGER_ENTRY, made, ranks, id, rank);
 }
 
 LEDGER_NCCL(ncclCommInitRankConfig)(Communicator* made, int ranks, UniqueId id, int rank, Config* config) {
-  return Make(made, FromId(ranks, rank, &id, config), g_ncclCommInitRankConfig, LEDGER_CALLER, made, ranks, id, rank,
+  return Make(made, FromId(ranks, rank, &id, config), g_ncclCommInitRankConfig, LEDGER_ENTRY, made, ranks, id, rank,
               config);
 }
 
 LEDGER_NCCL(ncclCommInitRankScalable)
 (Communicator* made, int ranks, int rank, int id_count, UniqueId* ids, Config* config) {
-  return Make(made, FromId(ranks, rank, id_count > 0 ? ids : nullptr, config), g_ncclCommInitRankScalable,
-              LEDGER_CALLER, made, ranks, rank, id_count, ids, config);
+  return Make(made, FromId(ranks, rank, id_count > 0 ? ids : nullptr, config), g_ncclCommInitRankScalable, LEDGER_ENTRY,
+              made, ranks, rank, id_count, ids, config);
 }
 
 LEDGER_NCCL(ncclCommInitAll)(Communicator* made, int count, const int* devices) {
-  const void* const caller = LEDGER_CALLER;
-  auto* const real = g_ncclCommInitAll.For<Result(Communicator*, int, const int*)>(caller);
+  const Entry entry(__builtin_return_address(0));
+  auto* const real = g_ncclCommInitAll.For<Result(Communicator*, int, const int*)>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
   Description description;
   description.token = NewToken();  // one for all of them: their memory is told apart by its device
@@ -276,9 +275,9 @@ LEDGER_NCCL(ncclCommInitAll)(Communicator* made, int count, const int* devices) 
     const Behalf behalf(description.token);
     result = real(made, count, devices);
   }
-  if (!Accepted(result) || made == nullptr || InsideNccl(caller)) return result;
+  if (!Accepted(result) || made == nullptr || entry.internal()) return result;
   for (description.rank = 0; description.rank < count; ++description.rank) {
-    if (made[description.rank] != nullptr) Made(made[description.rank], description, caller);
+    if (made[description.rank] != nullptr) Made(made[description.rank], description, entry.caller());
   }
   return result;
 }
@@ -288,7 +287,7 @@ LEDGER_NCCL(ncclCommSplit)(Communicator parent, int color, int key, Communicator
   description.parent = Id(parent);
   description.id_hash = HashOfSplit(parent, static_cast<std::uint64_t>(static_cast<std::int64_t>(color)));
   description.name = NameIn(config);
-  return Make(color == kNoColor ? nullptr : made, description, g_ncclCommSplit, LEDGER_CALLER, parent, color, key, made,
+  return Make(color == kNoColor ? nullptr : made, description, g_ncclCommSplit, LEDGER_ENTRY, parent, color, key, made,
               config);
 }
 
@@ -302,53 +301,52 @@ LEDGER_NCCL(ncclCommShrink)
     description.ranks = RanksOf(parent) > excluded_count ? RanksOf(parent) - excluded_count : 0;
   }
   description.name = NameIn(config);
-  return Make(made, description, g_ncclCommShrink, LEDGER_CALLER, parent, excluded, excluded_count, made, config,
-              flags);
+  return Make(made, description, g_ncclCommShrink, LEDGER_ENTRY, parent, excluded, excluded_count, made, config, flags);
 }
 
 LEDGER_NCCL(ncclCommFinalize)(Communicator communicator) {
-  return CallFor(communicator, g_ncclCommFinalize, LEDGER_CALLER, communicator);
+  return CallFor(communicator, g_ncclCommFinalize, LEDGER_ENTRY, communicator);
 }
 
 LEDGER_NCCL(ncclCommDestroy)(Communicator communicator) {
-  return Destroy(communicator, g_ncclCommDestroy, LEDGER_CALLER);
+  return Destroy(communicator, g_ncclCommDestroy, LEDGER_ENTRY);
 }
 
-LEDGER_NCCL(ncclCommAbort)(Communicator communicator) { return Destroy(communicator, g_ncclCommAbort, LEDGER_CALLER); }
+LEDGER_NCCL(ncclCommAbort)(Communicator communicator) { return Destroy(communicator, g_ncclCommAbort, LEDGER_ENTRY); }
 
 LEDGER_NCCL(ncclCommRegister)(Communicator communicator, void* buffer, std::size_t bytes, void** handle) {
-  return CallFor(communicator, g_ncclCommRegister, LEDGER_CALLER, communicator, buffer, bytes, handle);
+  return CallFor(communicator, g_ncclCommRegister, LEDGER_ENTRY, communicator, buffer, bytes, handle);
 }
 
 LEDGER_NCCL(ncclCommDeregister)(Communicator communicator, void* handle) {
-  return CallFor(communicator, g_ncclCommDeregister, LEDGER_CALLER, communicator, handle);
+  return CallFor(communicator, g_ncclCommDeregister, LEDGER_ENTRY, communicator, handle);
 }
 
 LEDGER_NCCL(ncclCommWindowRegister)
 (Communicator communicator, void* buffer, std::size_t bytes, Window* window, int flags) {
-  return CallFor(communicator, g_ncclCommWindowRegister, LEDGER_CALLER, communicator, buffer, bytes, window, flags);
+  return CallFor(communicator, g_ncclCommWindowRegister, LEDGER_ENTRY, communicator, buffer, bytes, window, flags);
 }
 
 LEDGER_NCCL(ncclCommWindowDeregister)(Communicator communicator, Window window) {
-  return CallFor(communicator, g_ncclCommWindowDeregister, LEDGER_CALLER, communicator, window);
+  return CallFor(communicator, g_ncclCommWindowDeregister, LEDGER_ENTRY, communicator, window);
 }
 
 LEDGER_NCCL(ncclMemAlloc)(void** address, std::size_t bytes) {
-  const void* const caller = LEDGER_CALLER;
-  auto* const real = g_ncclMemAlloc.For<Result(void**, std::size_t)>(caller);
+  const Entry entry(__builtin_return_address(0));
+  auto* const real = g_ncclMemAlloc.For<Result(void**, std::size_t)>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
   const Result result = real(address, bytes);
-  if (result == kSuccess && address != nullptr && !InsideNccl(caller)) {
+  if (result == kSuccess && address != nullptr && !entry.internal()) {
     RecordTag(record::Kind::kTag, *address, bytes);
   }
   return result;
 }
 
 LEDGER_NCCL(ncclMemFree)(void* address) {
-  const void* const caller = LEDGER_CALLER;
-  auto* const real = g_ncclMemFree.For<Result(void*)>(caller);
+  const Entry entry(__builtin_return_address(0));
+  auto* const real = g_ncclMemFree.For<Result(void*)>(entry.caller());
   if (real == nullptr) return kInvalidUsage;
-  if (address != nullptr && !InsideNccl(caller)) RecordTag(record::Kind::kUntag, address, 0);
+  if (address != nullptr && !entry.internal()) RecordTag(record::Kind::kUntag, address, 0);
   return real(address);
 }
 
