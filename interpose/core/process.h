@@ -39,6 +39,8 @@ void EndLedger();
 
 // Writes what is known about the run: versions, settings of the environment, the command line. The file is open.
 void DescribeRun();
+// The versions of the CUDA runtimes that are loaded. Not to be called from inside one of them.
+void NoteRuntimeVersion();
 // Fills the header's fields about the process. The file is open.
 void DescribeProcess(record::FileHeader& header);
 

@@ -112,15 +112,12 @@ void NoteCudaVersion(std::string_view key, int version) {
   NoteSetting(key, text.view());
 }
 
-void NoteCudaVersions() {
+// The runtime is not asked here: this may run inside of its own initialisation, under its locks (NoteRuntimeVersion).
+void NoteDriverVersion() {
   int version = 0;
   const DriverCalls& driver = Driver();
   if (driver.cuDriverGetVersion != nullptr && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS) {
     NoteCudaVersion("version.driver", version);
-  }
-  for (const char* const soname : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
-    const auto get = reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
-    if (get != nullptr && get(&version) == cudaSuccess) NoteCudaVersion("version.runtime", version);
   }
 }
 
@@ -161,6 +158,14 @@ void NoteTorchVersion() {
 
 }  // namespace
 
+void NoteRuntimeVersion() {
+  for (const char* const soname : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
+    const auto get = reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
+    int version = 0;
+    if (get != nullptr && get(&version) == cudaSuccess) NoteCudaVersion("version.runtime", version);
+  }
+}
+
 void DescribeProcess(record::FileHeader& header) {
   header.pid = static_cast<std::uint32_t>(getpid());
   header.parent_pid = static_cast<std::uint32_t>(getppid());
@@ -185,7 +190,7 @@ void DescribeRun() {
   char command[kCommandBytes];
   NoteSetting("command", CommandLine(command));
   NoteOptions();
-  NoteCudaVersions();
+  NoteDriverVersion();
   NoteNcclVersion();
   NoteTorchVersion();
   NoteEnvironment();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "interpose/core/process.h"
 #include "interpose/core/thread_state.h"
 
 namespace ledger::hooks {
@@ -51,6 +52,13 @@ record::Allocation Fill(const Site& site, Kind kind, int result, const Piece& pi
   return record;
 }
 
+// Once per file, when a call of the runtime has returned: only then may the runtime be asked.
+void NoteRuntimeOnce(record::Layer layer) {
+  static constinit std::atomic<std::uint32_t> noted_in{0};
+  if (layer != record::Layer::kRuntime || noted_in.load(std::memory_order_relaxed) == FileGeneration()) [[likely]] return;
+  if (noted_in.exchange(FileGeneration()) != FileGeneration()) NoteRuntimeVersion();
+}
+
 std::int8_t DeviceFor(const Piece& piece) {
   if (OnHost(piece.memory) || piece.memory == Memory::kAddressSpace) return record::kNoDevice;
   return piece.device == kCurrentDevice ? CurrentDevice() : piece.device;
@@ -63,6 +71,7 @@ void NoteAllocation(const Site& site, int result, const Piece& piece) {
   if (succeeded && piece.address == 0) return;
   if (!Active() && (!succeeded || !Wake())) return;
   ErrnoSaver errno_saver;
+  NoteRuntimeOnce(InfoOf(site.entry).layer);
   const std::int8_t device = DeviceFor(piece);
   NoteDevice(device);
   record::Allocation record = Fill(site, succeeded ? piece.kind : Kind::kAllocFailed, result, piece, device);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,15 +18,17 @@ constexpr std::uint64_t kReservationBytes = 64 * 1024 * kMiB;
 constexpr std::uint64_t kSmallestReservationBytes = 64 * kMiB;
 constexpr std::uint64_t kFirstStepBytes = 1 * kMiB;
 constexpr std::uint64_t kLargestStepBytes = 16 * kMiB;
-constexpr std::uint64_t kPrefaultBytes = 1 * kMiB;
-// Pages leave the process once this much lies behind the prefaulted end, down to kKeptBytes.
+// A piece is primed in some 60 µs; half of it is the slack in which the other threads go on meanwhile.
+constexpr std::uint64_t kPieceBytes = 256 * 1024;
+constexpr std::uint64_t kSlackBytes = kPieceBytes / 2;
+// Pages leave the process once this much lies behind the usable end, down to kKeptBytes.
 constexpr std::uint64_t kDropAboveBytes = 8 * kMiB;
 constexpr std::uint64_t kKeptBytes = 4 * kMiB;
 // Programs close descriptors in bulk from 3 upwards, and expect low numbers for their own.
 constexpr int kLowestDescriptor = 700;
 constexpr int kMadvPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
 
-constinit const char kZeros[16 * 1024] = {};
+constinit char g_zeros[64 * 1024] = {};  // never written; not const, or it would take room in the library's file
 
 std::uint64_t PageBytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
 std::uint64_t PageDown(std::uint64_t bytes) { return bytes / PageBytes() * PageBytes(); }
@@ -34,7 +37,7 @@ std::uint64_t PageUp(std::uint64_t bytes) { return PageDown(bytes + PageBytes() 
 // For file systems without fallocate: writing is the one way to be sure of the space.
 int WriteZeros(int fd, std::uint64_t offset, std::uint64_t bytes) {
   while (bytes > 0) {
-    const ssize_t written = pwrite(fd, kZeros, std::min<std::uint64_t>(bytes, sizeof(kZeros)), static_cast<off_t>(offset));
+    const ssize_t written = pwrite(fd, g_zeros, std::min<std::uint64_t>(bytes, sizeof(g_zeros)), static_cast<off_t>(offset));
     if (written < 0) {
       if (errno == EINTR) continue;
       return errno;
@@ -99,13 +102,17 @@ int LedgerFile::Create(const char* path, std::uint64_t max_bytes) {
   reserved_bytes_ = wanted;
   limit_bytes_ = max_bytes == 0 ? wanted : std::min(wanted, std::max(PageDown(max_bytes), 2 * PageBytes()));
   step_bytes_ = kFirstStepBytes;
-  dropped_end_ = record::kHeaderBytes;
+  dropped_end_ = PageUp(record::kHeaderBytes);
+  struct statfs file_system;
+  constexpr auto kTmpfs = 0x01021994;
+  write_zeros_ = fstatfs(fd, &file_system) != 0 || file_system.f_type != kTmpfs;
   mapped_end_.store(0, std::memory_order_relaxed);
+  usable_end_.store(0, std::memory_order_relaxed);
   resident_bytes_.store(0, std::memory_order_relaxed);
   exhausted_.store(false, std::memory_order_relaxed);
   finished_ = false;
 
-  if (!Grow()) {
+  if (!Extend()) {
     error = exhausted_by_ == record::Loss::kDiskFull ? ENOSPC : EIO;
     Abandon();
     unlink(path);
@@ -117,7 +124,6 @@ int LedgerFile::Create(const char* path, std::uint64_t max_bytes) {
   head->version_minor = record::kVersionMinor;
   head->header_bytes = record::kHeaderBytes;
   head->record_bytes = record::kRecordBytes;
-  Prefault();
   grown_.store(false, std::memory_order_relaxed);
   return 0;
 }
@@ -136,10 +142,10 @@ bool LedgerFile::Exhaust(record::Loss loss) {
 
 bool LedgerFile::MakeReady(std::uint64_t end) {
   if (!open()) return false;
-  if (end <= mapped_end_.load(std::memory_order_acquire)) {
-    // Only the prefault is due. Whoever comes second writes at once and lets the kernel fault the page in.
+  if (end <= usable_end_.load(std::memory_order_acquire)) {
     if (lock_.TryAcquire()) {
-      if (!finished_ && !exhausted() && end > ready_end_.load(std::memory_order_relaxed)) Prefault();
+      // Whether it succeeds or not: this slot has its place.
+      if (end > ready_end_.load(std::memory_order_relaxed) && !finished_ && !exhausted()) Extend();
       lock_.Release();
     }
     return true;
@@ -149,11 +155,40 @@ bool LedgerFile::MakeReady(std::uint64_t end) {
     return false;
   }
   bool ready = true;
-  while (ready && end > mapped_end_.load(std::memory_order_relaxed)) ready = !finished_ && !exhausted() && Grow();
-  if (ready && end > ready_end_.load(std::memory_order_relaxed)) Prefault();
+  while (ready && end > usable_end_.load(std::memory_order_relaxed)) ready = !finished_ && !exhausted() && Extend();
   lock_.Release();
   if (!ready && !finished_) Count(exhausted_by_);
   return ready;
+}
+
+bool LedgerFile::Extend() {
+  const std::uint64_t begin = usable_end_.load(std::memory_order_relaxed);
+  if (!FileIsStillOurs()) return Exhaust(record::Loss::kInternal);
+  if (begin == mapped_end_.load(std::memory_order_relaxed) && !Grow()) return false;
+  const std::uint64_t end = std::min(begin + kPieceBytes, mapped_end_.load(std::memory_order_relaxed));
+  if (!Prime(begin, end)) return Exhaust(record::Loss::kDiskFull);
+  DropOldPages(end);
+  resident_bytes_.store(end - dropped_end_ + record::kHeaderBytes, std::memory_order_relaxed);
+  usable_end_.store(end, std::memory_order_release);
+  ready_end_.store(end - std::min(kSlackBytes, (end - begin) / 2), std::memory_order_release);
+  return true;
+}
+
+bool LedgerFile::Prime(std::uint64_t begin, std::uint64_t end) {
+  if (write_zeros_ && WriteZeros(fd_, begin, end - begin) != 0) return false;
+  if (can_populate_ && madvise(base_ + begin, end - begin, kMadvPopulateWrite) != 0) {
+    if (errno != EINVAL) return false;  // a page can't be had: touching it would be a SIGBUS
+    can_populate_ = false;              // an older kernel: pages come by faults
+  }
+  return true;
+}
+
+void LedgerFile::DropOldPages(std::uint64_t end) {
+  if (end <= dropped_end_ + kDropAboveBytes) return;
+  const std::uint64_t keep_from = PageDown(end - kKeptBytes);
+  // Drops the page table entries alone: the pages are dirty in the page cache and go to disk in their time.
+  madvise(base_ + dropped_end_, keep_from - dropped_end_, MADV_DONTNEED);
+  dropped_end_ = keep_from;
 }
 
 int LedgerFile::Allocate(std::uint64_t offset, std::uint64_t bytes) const {
@@ -176,7 +211,6 @@ bool LedgerFile::Grow() {
   const std::uint64_t begin = mapped_end_.load(std::memory_order_relaxed);
   const std::uint64_t bytes = std::min(step_bytes_, limit_bytes_ - begin);
   if (bytes == 0) return Exhaust(record::Loss::kFileLimit);
-  if (!FileIsStillOurs()) return Exhaust(record::Loss::kInternal);
   if (Allocate(begin, bytes) != 0) {
     // What a failed attempt may have allocated goes back to the job.
     if (begin > 0 && ftruncate(fd_, static_cast<off_t>(begin)) != 0) return Exhaust(record::Loss::kInternal);
@@ -192,26 +226,6 @@ bool LedgerFile::Grow() {
   return true;
 }
 
-void LedgerFile::Prefault() {
-  const std::uint64_t begin = ready_end_.load(std::memory_order_relaxed);
-  // Threads that found the lock taken may have written beyond the prefaulted end already: go on from where they are.
-  const std::uint64_t used =
-      record::kHeaderBytes + Reserved().load(std::memory_order_relaxed) * record::kRecordBytes;
-  const std::uint64_t mapped = mapped_end_.load(std::memory_order_relaxed);
-  const std::uint64_t end = std::min(mapped, std::max(begin, PageDown(used)) + kPrefaultBytes);
-  if (can_prefault_ && end > begin && madvise(base_ + begin, end - begin, kMadvPopulateWrite) != 0) {
-    can_prefault_ = errno != EINVAL;  // an older kernel: pages come by faults
-  }
-  if (end > dropped_end_ + kDropAboveBytes) {
-    const std::uint64_t keep_from = end - kKeptBytes;
-    // Drops the page table entries alone: the pages are dirty in the page cache and go to disk in their time.
-    madvise(base_ + dropped_end_, keep_from - dropped_end_, MADV_DONTNEED);
-    dropped_end_ = keep_from;
-  }
-  resident_bytes_.store(end - dropped_end_ + record::kHeaderBytes, std::memory_order_relaxed);
-  ready_end_.store(end, std::memory_order_release);
-}
-
 void LedgerFile::Finish(std::uint64_t end_ticks, bool clean) {
   if (!open()) return;
   record::FileHeader* const head = header();
@@ -223,7 +237,7 @@ void LedgerFile::Finish(std::uint64_t end_ticks, bool clean) {
   if (locked) {
     const std::uint64_t mapped = mapped_end_.load(std::memory_order_relaxed);
     const std::uint64_t used = std::min(
-        mapped, record::kHeaderBytes + Reserved().load(std::memory_order_acquire) * record::kRecordBytes);
+        usable_end_.load(std::memory_order_relaxed), record::kHeaderBytes + Reserved().load(std::memory_order_acquire) * record::kRecordBytes);
     const std::uint64_t kept = PageUp(used);
     // A thread may hold a slot beyond the end that it has not filled yet. Touching a page behind the end of a file is a
     // SIGBUS, so plain memory takes the place of those pages first.
@@ -244,6 +258,7 @@ void LedgerFile::Finish(std::uint64_t end_ticks, bool clean) {
 
 void LedgerFile::Abandon() {
   ready_end_.store(0, std::memory_order_relaxed);
+  usable_end_.store(0, std::memory_order_relaxed);
   mapped_end_.store(0, std::memory_order_relaxed);
   if (base_ != nullptr) munmap(base_, reserved_bytes_);
   base_ = nullptr;

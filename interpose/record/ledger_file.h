@@ -1,15 +1,19 @@
 // The ledger's file, written through a growing shared mapping: what a thread has committed survives the process.
 //
-//   base_                                       ready_end_     mapped_end_                    base_ + reserved_bytes_
-//   |header|slots, resident pages dropped|recent|prefaulted ... |allocated, not touched yet ... |address space only
+//   base_                             ready_end_  usable_end_     mapped_end_                 base_ + reserved_bytes_
+//   |header|slots, pages dropped|recent  |  slack   |  allocated ...  |  address space only ...  |
 //
 // The address space is reserved once and contiguous, so that a slot's address never changes. File chunks are allocated
-// (never sparse: a full disk is an error of a call, not a SIGBUS in the job) and mapped into it in order. Pages far behind
-// the end leave the process again; a thread that was descheduled with a slot in hand simply faults its page back in.
+// (never sparse: a full disk is an error of a call, not a SIGBUS in the job) and mapped into it in order. Within what is
+// mapped, pages are primed a piece at a time: zeros are written through the descriptor, and the pages faulted in at once.
+// (Measured on ext4: a first touch through the mapping costs 3 µs a page, priming 1 µs.) Pages far behind the end leave the
+// process again; a thread that was descheduled with a slot in hand simply faults its page back in.
 //
 // Concurrency: Append may be called by any number of threads, and from a forked child never (Abandon comes first there).
-// Growth is serialised by lock_. Create, Finish and Abandon are called by one thread at a time; Finish is safe while other
-// threads still append: their records fall away.
+// The first thread whose slot ends beyond ready_end_ primes the next piece under lock_ while the others go on in the slack;
+// a thread whose slot ends beyond usable_end_ waits, for a bounded time. Nothing but priming ever writes beyond
+// usable_end_, so its zeros can't hit a record. Create, Finish and Abandon are called by one thread at a time; Finish is
+// safe while other threads still append: their records fall away.
 #pragma once
 
 #include <sys/types.h>
@@ -82,20 +86,24 @@ class LedgerFile {
   std::atomic_ref<std::uint64_t> Reserved() const { return std::atomic_ref<std::uint64_t>(header()->reserved); }
 
   [[gnu::cold, gnu::noinline]] bool MakeReady(std::uint64_t end);
-  bool Grow();              // lock_ held
-  void Prefault();          // lock_ held
-  bool FileIsStillOurs();   // lock_ held
+  bool Extend();           // lock_ held: makes the next piece usable
+  bool Grow();             // lock_ held: allocates and maps the next step of the file
+  bool Prime(std::uint64_t begin, std::uint64_t end);
+  void DropOldPages(std::uint64_t end);
+  bool FileIsStillOurs();
   int Allocate(std::uint64_t offset, std::uint64_t bytes) const;
   bool Exhaust(record::Loss loss);
 
   std::uint8_t* base_ = nullptr;
   std::atomic<std::uint64_t> ready_end_{0};   // slots that end here or before need no further care; 0: not open
+  std::atomic<std::uint64_t> usable_end_{0};  // slots that end here or before may be written
   std::atomic<std::uint64_t> mapped_end_{0};  // end of what is allocated and mapped
   std::atomic<std::uint64_t> resident_bytes_{0};
   std::atomic<bool> grown_{false};
   std::atomic<bool> exhausted_{false};
   bool finished_ = false;
-  bool can_prefault_ = true;
+  bool can_populate_ = true;
+  bool write_zeros_ = true;  // not where allocation has made the pages already (tmpfs)
   int fd_ = -1;
   std::uint64_t reserved_bytes_ = 0;
   std::uint64_t limit_bytes_ = 0;

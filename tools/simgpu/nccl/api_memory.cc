@@ -48,15 +48,13 @@ using namespace simgpu::nccl;  // NOLINT: this file is the API, one definition p
 NCCL_API(ncclResult_t, ncclMemAlloc, void** ptr, std::size_t size) {
   static constinit RangeName name("ncclMemAlloc");
   Range range(name);
-  const Driver* driver = GetDriver();
-  if (driver == nullptr) return ncclSystemError;
   if (ptr == nullptr || size == 0) return Fail(ncclInvalidArgument, "ncclMemAlloc : no pointer or no size");
+  CUcontext context = nullptr;
   CUdevice device = 0;
-  if (driver->cuCtxGetDevice_(&device) != CUDA_SUCCESS) {
-    return Fail(ncclUnhandledCudaError, "ncclMemAlloc : no current device");
-  }
+  ncclResult_t result = CurrentDevice(name.function(), &context, &device);
+  if (result != ncclSuccess) return result;
   CUdeviceptr address = 0;
-  const ncclResult_t result = AllocateDevice(device, &size, &address);
+  result = AllocateDevice(device, &size, &address);
   if (result == ncclSuccess) *ptr = reinterpret_cast<void*>(address);
   return result;
 }

@@ -92,6 +92,22 @@ std::uint64_t ProfileValue(const char* key, std::uint64_t fallback) {
   return table != nullptr && table->number(key, &value) == CUDA_SUCCESS ? value : fallback;
 }
 
+ncclResult_t CurrentDevice(const char* function, CUcontext* context, CUdevice* device) {
+  const Driver* driver = GetDriver();
+  if (driver == nullptr) return ncclSystemError;
+  CUresult result = driver->cuCtxGetCurrent_(context);
+  if (result == CUDA_SUCCESS && *context == nullptr) {
+    result = driver->cuDeviceGet_(device, 0);
+    if (result == CUDA_SUCCESS) result = driver->cuDevicePrimaryCtxRetain_(context, *device);
+    if (result == CUDA_SUCCESS) result = driver->cuCtxSetCurrent_(*context);
+  } else if (result == CUDA_SUCCESS) {
+    result = driver->cuCtxGetDevice_(device);
+  }
+  if (result == CUDA_SUCCESS) return ncclSuccess;
+  char text[64];
+  return Fail(ncclUnhandledCudaError, "%s : no current device: %s", function, Describe(result, text));
+}
+
 ContextScope::ContextScope(CUcontext context) {
   const Driver* driver = GetDriver();
   if (driver == nullptr || driver->cuCtxGetCurrent_(&previous_) != CUDA_SUCCESS || previous_ == context) return;

@@ -5,6 +5,7 @@
 #define TOOLS_SIMGPU_NCCL_DRIVER_H_
 
 #include <cuda.h>
+#include <nccl.h>
 
 #include <cstdint>
 
@@ -24,6 +25,10 @@ const char* Describe(CUresult result, char (&buffer)[64]);
 
 // A value of the GPU profile by its key, or `fallback` where the profile has none.
 std::uint64_t ProfileValue(const char* key, std::uint64_t fallback);
+
+// The calling thread's context and its device; a thread that has none gets device 0's primary context, as the runtime
+// would give it.
+ncclResult_t CurrentDevice(const char* function, CUcontext* context, CUdevice* device);
 
 // Makes `context` current in this thread, and at the end whatever was current before. NCCL calls may come from threads
 // that have another device current, as when one process drives several.

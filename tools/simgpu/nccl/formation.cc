@@ -232,23 +232,6 @@ class SplitTask : public Task {
   std::optional<Joining> joining_;
 };
 
-ncclResult_t CurrentDevice(CUcontext* context, CUdevice* device) {
-  const Driver* driver = GetDriver();
-  if (driver == nullptr) return ncclSystemError;
-  CUresult result = driver->cuCtxGetCurrent_(context);
-  if (result == CUDA_SUCCESS && *context == nullptr) {
-    // As the runtime would: device 0, unless the program chose another.
-    result = driver->cuDeviceGet_(device, 0);
-    if (result == CUDA_SUCCESS) result = driver->cuDevicePrimaryCtxRetain_(context, *device);
-    if (result == CUDA_SUCCESS) result = driver->cuCtxSetCurrent_(*context);
-  } else if (result == CUDA_SUCCESS) {
-    result = driver->cuCtxGetDevice_(device);
-  }
-  if (result == CUDA_SUCCESS) return ncclSuccess;
-  char text[64];
-  return Fail(ncclUnhandledCudaError, "no current device to make a communicator on: %s", Describe(result, text));
-}
-
 }  // namespace
 
 ncclResult_t ReadOptions(const char* function, const ncclConfig_t* config, CommunicatorOptions* options) {
@@ -289,7 +272,7 @@ ncclResult_t PrepareJoin(const char* function, int ranks, int rank, const ncclUn
   if (const ncclResult_t result = ParseInvitation(id, &invitation); result != ncclSuccess) return result;
   CUcontext context = nullptr;
   CUdevice device = 0;
-  if (const ncclResult_t result = CurrentDevice(&context, &device); result != ncclSuccess) return result;
+  if (const ncclResult_t result = CurrentDevice(function, &context, &device); result != ncclSuccess) return result;
   auto communicator = std::make_shared<Communicator>(ranks, rank, context, device, options);
   communicator->hash = invitation.CommunicatorHash();
   *handle = Register(communicator);
