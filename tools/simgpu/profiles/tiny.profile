@@ -1,0 +1,47 @@
+# No real device: small enough for tests of what happens when memory runs out. Otherwise an H100.
+name = Simulated tiny GPU
+memory.total_bytes = 1073741824  # 1 GiB
+nvml.total_bytes = 1107296256  # 32 MiB more
+memory.clock_khz = 2619000  # as h100-80gb
+memory.bus_bits = 5120  # as h100-80gb
+l2_bytes = 52428800  # as h100-80gb
+l2_persisting_bytes = 32768000  # as h100-80gb
+
+compute_capability.major = 9
+compute_capability.minor = 0
+multiprocessors = 132  # deviceQuery
+clock_khz = 1980000  # deviceQuery
+threads_per_multiprocessor = 2048  # CUDA programming guide, compute capability 9.0
+blocks_per_multiprocessor = 32  # the same
+shared.per_multiprocessor_bytes = 233472  # the same
+shared.per_block_optin_bytes = 232448  # the same
+cluster_launch = 1
+copy_engines = 3  # deviceQuery
+nvlink.links = 18  # NVIDIA H100 data sheet: 900 GB/s in links of 50
+power.limit_mw = 700000  # the same
+
+# ---- What processes cost beside their allocations. None of these figures is documented; they follow from what
+# nvidia-smi shows for small programs, and differ between drivers.
+context.bytes = 67108864  # assumed: 64 MiB for a context with nothing in it
+module.bytes_per_function = 49152  # assumed: device memory for one lazily loaded kernel's code and constants
+memory.reserved_bytes = 0  # assumed: what is in use, of the above total, on an idle device
+
+# ---- How allocations take physical memory.
+memory.granularity = 2097152  # cuMemGetAllocationGranularity on every GPU of these generations
+memory.small_limit = 1048576  # assumed: allocations up to this share chunks of one granule
+pool.chunk_bytes = 33554432  # assumed: a stream-ordered pool grows by multiples of this
+
+# ---- NCCL. Per communicator: a fixed part at its creation; per channel and connection, at its first use, the buffers of
+# the three protocols (LL 0.5, LL128 4.7, Simple 4 MiB, as in NCCL's defaults), rounded up to cuMemCreate's granules.
+nccl.channels = 2  # assumed: little, so that communicators fit
+nccl.p2p_channels = 2  # assumed
+nccl.channel_recv_bytes = 10485760  # NCCL 2.28's default buffer sizes, rounded up to granules
+nccl.channel_send_bytes = 2097152  # assumed: flags, one granule
+nccl.comm_device_bytes = 4194304  # assumed
+nccl.comm_host_bytes = 1048576  # assumed
+
+# ---- Libraries.
+cublas.handle_bytes = 8388608  # assumed: what cublasCreate allocates itself; PyTorch gives workspaces of its own
+cudnn.workspace_bytes = 0  # assumed: no plan asks for a workspace
+
+driver.version = 13020  # the CUDA version that the torch 2.15 wheels are built with
