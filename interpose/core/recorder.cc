@@ -39,6 +39,10 @@ constinit EarlyReading g_load_reading = {};
 constinit std::atomic<std::uint64_t> g_losses_before_file[static_cast<std::size_t>(Loss::kCount)] = {};
 static_assert(std::is_trivially_destructible_v<std::atomic<State>>);
 
+// How many threads are in a call on behalf of a communicator, and which it is, if it has been only one since the first.
+constinit std::atomic<std::uint32_t> g_communicator_threads{0};
+constinit std::atomic<std::uint64_t> g_single_communicator{0};
+
 constexpr int kMadvWipeOnFork = 18;  // MADV_WIPEONFORK, Linux 4.14
 
 // Enters our own cold work: system calls may change errno, and hooks that are reached from it must not record.
@@ -302,12 +306,25 @@ void NoteSetting(std::string_view key, std::string_view value) {
 std::uint64_t ExchangeCommunicator(std::uint64_t communicator) {
   const std::uint64_t previous = t_thread.communicator;
   t_thread.communicator = communicator;
+  if (previous == 0 && communicator != 0) {
+    const bool alone = g_communicator_threads.fetch_add(1, std::memory_order_acq_rel) == 0;
+    g_single_communicator.store(alone ? communicator : 0, std::memory_order_release);
+  } else if (previous != 0 && communicator == 0) {
+    g_communicator_threads.fetch_sub(1, std::memory_order_acq_rel);
+  }
   return previous;
+}
+
+std::uint64_t CurrentCommunicator(std::uint32_t owner) {
+  if (t_thread.communicator != 0) return t_thread.communicator;
+  if (g_communicator_threads.load(std::memory_order_acquire) != 1 || !TextOf(owner).starts_with("libnccl")) return 0;
+  return g_single_communicator.load(std::memory_order_acquire);
 }
 
 void ForgetParent() {
   g_file.Abandon();
   ResetDefinitionLock();
+  g_communicator_threads = t_thread.communicator != 0 ? 1 : 0;  // the only thread that is left
   t_thread.id = 0;
   g_file_pid = 0;
 }

@@ -72,6 +72,10 @@ void NoteSetting(std::string_view key, std::string_view value);
 // memory that is got or given back meanwhile. Returns the previous one, which the caller puts back.
 std::uint64_t ExchangeCommunicator(std::uint64_t communicator);
 
+// The communicator that memory is for which `owner` (a library's name) gets on this thread now; 0: none, or not known.
+// NCCL does some of its work on threads of its own: while there is a single call of NCCL in the process, it is for that.
+std::uint64_t CurrentCommunicator(std::uint32_t owner);
+
 // Marks that this thread is inside a memory hook, so that the layer below is not recorded a second time. Only for hooks
 // of memory calls: a hook of NCCL or NVTX holds none across its real call, or NCCL's own memory would go unseen.
 class HookGuard {

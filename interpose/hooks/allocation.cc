@@ -43,9 +43,10 @@ record::Allocation Fill(const Site& site, Kind kind, int result, const Piece& pi
   record.commit.device = device;
   record.address = piece.address;
   record.size = piece.size;
-  record.context = t_thread.communicator != 0 ? t_thread.communicator : piece.context;
   record.scope = CurrentScope();
   record.owner = OwnerOf(site.caller);
+  const std::uint64_t communicator = CurrentCommunicator(record.owner);
+  record.context = communicator != 0 ? communicator : piece.context;
   record.call = CallText(site.entry);
   record.result = static_cast<std::uint16_t>(std::clamp(result, 0, 0xFFFF));
   record.memory = piece.memory;
