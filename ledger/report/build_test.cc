@@ -1,0 +1,78 @@
+#include "ledger/report/build.h"
+
+#include <catch2/catch.hpp>
+
+#include "ledger/format/test_ledger.h"
+#include "ledger/report/compare_ranks.h"
+#include "ledger/report/json.h"
+#include "ledger/report/sample_run.h"
+#include "nlohmann/json.hpp"
+
+namespace ledger::report {
+namespace {
+
+RankReport Report(const format::TestLedger& ledger) {
+  const auto file = *ledger.Read();
+  return BuildRank(replay::Analysis(file, {}), {});
+}
+
+RunReport SampleReport() {
+  std::vector<RankReport> ranks;
+  for (int rank = kSampleRanks; rank-- > 0;) ranks.push_back(Report(SampleRank(rank)));
+  return BuildRun(std::move(ranks));
+}
+
+TEST_CASE("ranks are in order and share one axis of time") {
+  const RunReport run = SampleReport();
+  REQUIRE(run.ranks.size() == 2);
+  CHECK(run.ranks[0].rank == 0);
+  // Rank 1 opened its ledger a millisecond later.
+  CHECK(run.ranks[1].devices[0].peaks.allocated.time_ns - run.ranks[0].devices[0].peaks.allocated.time_ns == 1'000'000);
+  CHECK(run.exact());
+  CHECK(run.simulated());
+  CHECK(run.identities_hold());
+}
+
+TEST_CASE("the highest rank is named, with what makes the difference") {
+  const RankComparison comparison = CompareAllocated(SampleReport());
+  CHECK(comparison.highest == 1);
+  CHECK(comparison.lowest == 0);
+  REQUIRE(comparison.differences.size() == 1);
+  CHECK(comparison.differences[0].what == "step 0/forward");
+  CHECK(comparison.differences[0].bytes == 64 << 20);
+}
+
+TEST_CASE("every kind of loss is in the report") {
+  format::TestLedger ledger;
+  ledger.header().losses[static_cast<std::size_t>(record::Loss::kDiskFull)] = 3;
+  ledger.AddUncommitted();
+  ledger.BlockFree(0, 0x1000, 512);
+  const RankReport rank = Report(ledger);
+  CHECK_FALSE(rank.exact());
+  REQUIRE(rank.losses.size() == 3);
+  CHECK(rank.losses[0].reason == "disk_full");
+  CHECK(rank.losses[0].count == 3);
+  CHECK(rank.losses[1].reason == "uncommitted");
+  CHECK(rank.losses[2].reason == "unknown_block_free");
+}
+
+TEST_CASE("names that are no UTF-8 do not keep JSON from being JSON") {
+  format::TestLedger ledger;
+  const std::uint32_t scope = ledger.Scope(0, "\xff\xfe\x01");
+  ledger.BlockAlloc(0, 0x1000, 512, scope);
+  const std::string json = ToJson(BuildRun({Report(ledger)}));
+  const auto parsed = nlohmann::json::parse(json, nullptr, false);
+  REQUIRE_FALSE(parsed.is_discarded());
+  CHECK(parsed["ranks"][0]["peaks"]["allocated"]["bytes"] == 512);
+}
+
+TEST_CASE("a run without any device event is a report, too") {
+  const RunReport run = BuildRun({Report(format::TestLedger())});
+  const auto parsed = nlohmann::json::parse(ToJson(run), nullptr, false);
+  CHECK(parsed["ranks"][0]["peaks"]["allocated"]["bytes"] == 0);
+  CHECK(parsed["ranks"][0]["main_device"] == -1);
+  CHECK(run.identities_hold());
+}
+
+}  // namespace
+}  // namespace ledger::report

@@ -1,0 +1,110 @@
+// What a report says, as plain values: text, JSON and later forms are made from this, and from nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ledger/replay/balance.h"
+#include "ledger/replay/identity.h"
+
+namespace ledger::report {
+
+struct PeakReport {
+  std::uint64_t bytes = 0;
+  std::int64_t time_ns = 0;  // since the run began, that is, since its first rank opened its ledger
+  std::string phase;         // path of ranges; "" outside of any
+  replay::Balance balance;
+};
+
+struct PeaksReport {
+  PeakReport allocated, reserved, device;
+};
+
+struct UnexplainedReport {
+  std::int64_t time_ns = 0;
+  std::uint64_t grew_by = 0;
+  std::uint64_t bytes = 0;
+  std::string what;  // the call after which it showed
+};
+
+struct DeviceReport {
+  int device = 0;
+  std::string name;
+  std::uint64_t total_bytes = 0;  // 0: not known
+  bool simulated = false;
+  std::string note;  // how the peaks were derived where that is not the normal way
+  PeaksReport peaks;
+  std::vector<replay::Site> sites;  // of the allocated peak, all of them, largest first
+  replay::RequestedBytes requested;
+  std::vector<UnexplainedReport> unexplained_steps;
+};
+
+struct LossReport {
+  std::string reason;
+  std::uint64_t count = 0;
+  std::string meaning;
+};
+
+struct OomReport {
+  std::int64_t time_ns = 0;
+  int device = 0;
+  std::uint64_t requested = 0, allocated = 0, reserved = 0, device_free = 0, device_total = 0;
+  std::string phase;
+  std::vector<replay::Site> holders;
+};
+
+struct FailureReport {
+  std::int64_t time_ns = 0;
+  int device = 0;
+  std::uint64_t bytes = 0;
+  std::string call, owner, phase;
+  int result = 0;
+};
+
+struct HostReport {
+  std::uint64_t pinned_peak = 0, registered_peak = 0, managed_peak = 0;
+  std::uint64_t recorder_peak_rss = 0;
+};
+
+struct ValueReads {
+  std::uint64_t count = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> places;  // most frequent first
+};
+
+struct RankReport {
+  int rank = 0, local_rank = 0, world_size = 0;
+  std::uint32_t pid = 0;
+  std::string file, host, program, run_id, recorder_version;
+  bool clean_end = false;
+  std::uint64_t events = 0;
+  std::int64_t open_realtime_ns = 0;
+  std::int64_t duration_ns = 0;
+  std::vector<std::pair<std::string, std::string>> settings;  // by key
+  std::vector<LossReport> losses;
+  ValueReads value_reads;
+  std::vector<DeviceReport> devices;
+  HostReport host_sheet;
+  std::vector<OomReport> ooms;
+  std::uint64_t oom_count = 0;
+  std::vector<FailureReport> failures;
+  std::uint64_t failure_count = 0;
+  std::vector<replay::Identity> identities;
+
+  // The device that the rank works on: the one with its highest allocated peak. Null when it used none.
+  const DeviceReport* main_device() const;
+  bool exact() const { return losses.empty(); }
+};
+
+struct RunReport {
+  std::vector<RankReport> ranks;  // by rank, then pid
+  std::int64_t start_realtime_ns = 0;
+  std::vector<std::string> notes;  // of the tool that collected the ranks
+
+  bool exact() const;
+  bool identities_hold() const;
+  bool simulated() const;
+};
+
+}  // namespace ledger::report

@@ -1,0 +1,417 @@
+#include "ledger/report/text.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "ledger/report/compare_ranks.h"
+#include "ledger/report/sheet.h"
+#include "ledger/report/units.h"
+
+namespace ledger::report {
+namespace {
+
+constexpr std::size_t kNameWidth = 44;
+constexpr std::size_t kColumnWidth = 11;
+constexpr std::size_t kSiteWidth = 72;
+constexpr std::size_t kMaxSheetColumns = 8;
+constexpr std::size_t kMaxPlaces = 5;
+constexpr std::size_t kMaxListed = 5;
+
+void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
+
+void Field(std::string& out, absl::string_view name, absl::string_view text) {
+  absl::StrAppend(&out, "  ", PadRight(name, 11), text, "\n");
+}
+
+std::string PhaseName(const std::string& phase) { return phase.empty() ? "(no range)" : Printable(phase); }
+
+std::string RankList(const std::vector<int>& ranks, std::size_t all) {
+  if (ranks.size() == all && all > 1) return "all ranks";
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
+}
+
+// --- Head ---
+
+std::string Settings(const RankReport& rank, absl::string_view prefix, absl::string_view between) {
+  std::vector<std::string> shown;
+  for (const auto& [key, value] : rank.settings) {
+    absl::string_view name = key;
+    if (!absl::ConsumePrefix(&name, prefix)) continue;
+    shown.push_back(absl::StrCat(Printable(name), between, Printable(value)));
+  }
+  return absl::StrJoin(shown, between == "=" ? "  " : ", ");
+}
+
+std::string Devices(const RunReport& run) {
+  std::map<std::string, std::uint64_t> kinds;
+  for (const RankReport& rank : run.ranks) {
+    for (const DeviceReport& device : rank.devices) {
+      const std::string name = device.name.empty() ? "device of unknown kind" : Printable(device.name);
+      const std::string size = device.total_bytes == 0 ? "" : absl::StrCat(" of ", Gib(device.total_bytes), " GiB");
+      ++kinds[absl::StrCat(name, size, device.simulated ? ", SIMULATED" : "")];
+    }
+  }
+  std::vector<std::string> shown;
+  for (const auto& [kind, count] : kinds) shown.push_back(absl::StrCat(count, " x ", kind));
+  return shown.empty() ? "none was used" : absl::StrJoin(shown, "; ");
+}
+
+void ValueReadWarning(std::string& out, const RunReport& run) {
+  std::map<std::string, std::uint64_t> places;
+  std::uint64_t count = 0;
+  for (const RankReport& rank : run.ranks) {
+    count += rank.value_reads.count;
+    for (const auto& [place, times] : rank.value_reads.places) places[place] += times;
+  }
+  if (count == 0) return;
+  std::vector<std::pair<std::string, std::uint64_t>> sorted(places.begin(), places.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  Field(out, "WARNING", absl::StrCat("values were read back from simulated devices ", Grouped(count), count == 1 ? " time" : " times",
+                                     ". No kernel computed them: what the program"));
+  Field(out, "", "decided by them may be wrong (docs/limits.md). Read at:");
+  for (std::size_t i = 0; i < std::min(sorted.size(), kMaxPlaces); ++i) {
+    Field(out, "", absl::StrCat("  ", sorted[i].first.empty() ? "(place not known)" : Printable(sorted[i].first), "  x",
+                                Grouped(sorted[i].second)));
+  }
+  if (sorted.size() > kMaxPlaces) Field(out, "", absl::StrCat("  and ", Count(sorted.size() - kMaxPlaces, "more place")));
+}
+
+void Exactness(std::string& out, const RunReport& run) {
+  if (run.exact()) {
+    Field(out, "losses", "none: every figure below is exact");
+  } else {
+    std::map<std::string, std::pair<LossReport, std::vector<int>>> losses;
+    for (const RankReport& rank : run.ranks) {
+      for (const LossReport& loss : rank.losses) {
+        auto& [sum, ranks] = losses[loss.reason];
+        const std::uint64_t before = sum.count;
+        sum = loss;
+        sum.count += before;
+        ranks.push_back(rank.rank);
+      }
+    }
+    absl::string_view name = "LOSSES";
+    for (const auto& [reason, loss] : losses) {
+      Field(out, name,
+            absl::StrCat(reason, ": ", Grouped(loss.first.count), " on ", RankList(loss.second, run.ranks.size()), " (",
+                         loss.first.meaning, ")"));
+      name = "";
+    }
+  }
+  std::vector<int> killed;
+  for (const RankReport& rank : run.ranks) {
+    if (!rank.clean_end) killed.push_back(rank.rank);
+  }
+  if (killed.empty()) return;
+  Field(out, "ended", absl::StrCat(RankList(killed, run.ranks.size()),
+                                   " without a clean end: still running, or killed. All is there up to that instant"));
+}
+
+void Head(std::string& out, const RunReport& run) {
+  const RankReport& first = run.ranks.front();
+  std::set<std::string> hosts;
+  std::uint64_t events = 0;
+  std::int64_t duration = 0;
+  for (const RankReport& rank : run.ranks) {
+    hosts.insert(Printable(rank.host));
+    events += rank.events;
+    duration = std::max(duration, rank.duration_ns + rank.open_realtime_ns - run.start_realtime_ns);
+  }
+  Line(out, absl::StrCat("GPU memory ledger of ", Count(run.ranks.size(), "rank"), " on ", absl::StrJoin(hosts, ", "),
+                         first.run_id.empty() ? "" : absl::StrCat(", run ", Printable(first.run_id))));
+  Field(out, "program", Printable(first.program));
+  Field(out, "devices", Devices(run));
+  if (const std::string versions = Settings(first, "version.", " "); !versions.empty()) Field(out, "versions", versions);
+  if (const std::string variables = Settings(first, "env.", "="); !variables.empty()) Field(out, "settings", variables);
+  if (const std::string layers = Settings(first, "layer.", " "); !layers.empty()) Field(out, "layers", layers);
+  Field(out, "recorded", absl::StrCat(Grouped(events), " events in ", Seconds(duration), " s"));
+  ValueReadWarning(out, run);
+  Exactness(out, run);
+  for (const std::string& note : run.notes) Field(out, "note", note);
+  std::set<std::string> notes;
+  for (const RankReport& rank : run.ranks) {
+    for (const DeviceReport& device : rank.devices) {
+      if (!device.note.empty()) notes.insert(device.note);
+    }
+  }
+  for (const std::string& note : notes) Field(out, "note", note);
+}
+
+// --- Peaks ---
+
+std::string PeakCells(const PeakReport& peak) {
+  return absl::StrCat(PadLeft(Gib(peak.bytes), kColumnWidth), PadLeft(Seconds(peak.time_ns), kColumnWidth));
+}
+
+void PeakTable(std::string& out, const RunReport& run) {
+  Line(out, "");
+  Line(out, "Peaks: GiB, and when (s since the run began)");
+  Line(out, absl::StrCat("  rank device", PadLeft("allocated", kColumnWidth), PadLeft("at", kColumnWidth),
+                         PadLeft("reserved", kColumnWidth), PadLeft("at", kColumnWidth), PadLeft("device", kColumnWidth),
+                         PadLeft("at", kColumnWidth), "  phase of the allocated peak"));
+  for (const RankReport& rank : run.ranks) {
+    for (const DeviceReport& device : rank.devices) {
+      Line(out, absl::StrCat(PadLeft(absl::StrCat(rank.rank), 6), PadLeft(absl::StrCat(device.device), 7),
+                             PeakCells(device.peaks.allocated), PeakCells(device.peaks.reserved),
+                             PeakCells(device.peaks.device), "  ",
+                             CutFront(PhaseName(device.peaks.allocated.phase), kSiteWidth)));
+    }
+  }
+}
+
+void Comparison(std::string& out, absl::string_view what, const RankComparison& comparison) {
+  if (comparison.highest < 0) return;
+  if (comparison.differences.empty()) {
+    Line(out, absl::StrCat("  ", what, ": the same on all ranks"));
+    return;
+  }
+  Line(out, absl::StrCat("  ", what, ": rank ", comparison.highest, " is highest, ",
+                         SignedGib(static_cast<std::int64_t>(comparison.highest_bytes - comparison.lowest_bytes)),
+                         " above rank ", comparison.lowest, ", the lowest; it differs in"));
+  for (const Difference& difference : comparison.differences) {
+    Line(out, absl::StrCat("    ", PadLeft(SignedGib(difference.bytes), kColumnWidth), "  ",
+                           CutFront(Printable(difference.what), kSiteWidth)));
+  }
+}
+
+// --- Balance sheet ---
+
+const PeakReport& PeakAt(const DeviceReport& device, Instant at) {
+  switch (at) {
+    case Instant::kReservedPeak:
+      return device.peaks.reserved;
+    case Instant::kDevicePeak:
+      return device.peaks.device;
+    case Instant::kAllocatedPeak:
+      break;
+  }
+  return device.peaks.allocated;
+}
+
+absl::string_view InstantName(Instant at) {
+  switch (at) {
+    case Instant::kReservedPeak:
+      return "reserved";
+    case Instant::kDevicePeak:
+      return "device";
+    case Instant::kAllocatedPeak:
+      break;
+  }
+  return "allocated";
+}
+
+void Sheet(std::string& out, const RunReport& run, Instant at) {
+  std::vector<const replay::Balance*> columns;
+  std::vector<int> ranks;
+  std::set<std::string> notes;
+  for (const RankReport& rank : run.ranks) {
+    const DeviceReport* device = rank.main_device();
+    if (device == nullptr) continue;
+    columns.push_back(&PeakAt(*device, at).balance);
+    ranks.push_back(rank.rank);
+    if (!columns.back()->used_note.empty()) notes.insert(columns.back()->used_note);
+  }
+  if (columns.empty()) return;
+  const std::size_t shown = std::min(columns.size(), kMaxSheetColumns);
+  Line(out, "");
+  Line(out, absl::StrCat("Balance sheet of each rank's device at its ", InstantName(at), " peak (GiB)"));
+  std::string head = std::string(kNameWidth, ' ');
+  for (std::size_t i = 0; i < shown; ++i) absl::StrAppend(&head, PadLeft(absl::StrCat("rank ", ranks[i]), kColumnWidth));
+  if (columns.size() > 1) absl::StrAppend(&head, PadLeft("all", kColumnWidth));
+  Line(out, head);
+  for (const SheetRow& row : MakeSheet(columns)) {
+    const std::string name = absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));
+    std::string line = PadRight(CutFront(name, kNameWidth), kNameWidth);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < row.bytes.size(); ++i) {
+      sum += row.bytes[i];
+      if (i < shown) absl::StrAppend(&line, PadLeft(Gib(row.bytes[i]), kColumnWidth));
+    }
+    if (columns.size() > 1) absl::StrAppend(&line, PadLeft(Gib(sum), kColumnWidth));
+    Line(out, line);
+  }
+  if (columns.size() > shown) {
+    Line(out, absl::StrCat("  (", columns.size() - shown, " more ranks are in \"all\", and each in --json)"));
+  }
+  for (const std::string& note : notes) Line(out, absl::StrCat("  device used: ", note));
+}
+
+// --- What was alive ---
+
+void SiteTable(std::string& out, const std::vector<replay::Site>& sites, std::size_t limit, std::uint64_t total) {
+  for (std::size_t i = 0; i < std::min(limit, sites.size()); ++i) {
+    const replay::Site& site = sites[i];
+    const double share = total == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(total);
+    const std::string where = absl::StrCat(PhaseName(site.scope), site.owner.empty() ? "" : " by ", Printable(site.owner));
+    Line(out, absl::StrCat(PadLeft(Gib(site.bytes), kColumnWidth), PadLeft(absl::StrCat(static_cast<int>(share + 0.5), "%"), 6),
+                           PadLeft(Grouped(site.count), kColumnWidth), "  ", CutFront(where, kSiteWidth)));
+  }
+  if (sites.size() <= limit) return;
+  std::uint64_t rest = 0, count = 0;
+  for (std::size_t i = limit; i < sites.size(); ++i) {
+    rest += sites[i].bytes;
+    count += sites[i].count;
+  }
+  Line(out, absl::StrCat(PadLeft(Gib(rest), kColumnWidth), PadLeft("", 6), PadLeft(Grouped(count), kColumnWidth), "  ",
+                         Count(sites.size() - limit, "more site")));
+}
+
+const RankReport* HighestRank(const RunReport& run) {
+  const int highest = CompareAllocated(run).highest;
+  for (const RankReport& rank : run.ranks) {
+    if (rank.rank == highest && rank.main_device() != nullptr) return &rank;
+  }
+  return nullptr;
+}
+
+void Holders(std::string& out, const RunReport& run, std::size_t limit) {
+  const RankReport* rank = HighestRank(run);
+  if (rank == nullptr) return;
+  const DeviceReport& device = *rank->main_device();
+  const std::uint64_t total = device.peaks.allocated.bytes;
+  Line(out, "");
+  Line(out, absl::StrCat("Alive at the allocated peak of rank ", rank->rank, ": ", Gib(total), " GiB, by place of allocation"));
+  Line(out, absl::StrCat(PadLeft("GiB", kColumnWidth), PadLeft("", 6), PadLeft("blocks", kColumnWidth), "  place"));
+  SiteTable(out, device.sites, limit, total);
+  const auto& requested = device.requested;
+  if (requested.known_blocks != 0) {
+    Line(out, absl::StrCat("  requested ", Gib(requested.requested), " GiB, rounded to ", Gib(requested.rounded),
+                           " GiB, for the ", Grouped(requested.known_blocks), " of ", Count(requested.blocks, "block"),
+                           " whose requested size is known"));
+  }
+}
+
+void UnexplainedGrowth(std::string& out, const RunReport& run) {
+  std::string lines;
+  for (const RankReport& rank : run.ranks) {
+    for (const DeviceReport& device : rank.devices) {
+      for (const UnexplainedReport& step : device.unexplained_steps) {
+        absl::StrAppend(&lines, "  rank ", rank.rank, "  ", PadLeft(Seconds(step.time_ns), kColumnWidth), " s  ",
+                        SignedGib(static_cast<std::int64_t>(step.grew_by)), " to ", Gib(step.bytes), ", seen after ",
+                        Printable(step.what), "\n");
+      }
+    }
+  }
+  if (lines.empty()) return;
+  Line(out, "");
+  Line(out, "When the unexplained grew (GiB)");
+  absl::StrAppend(&out, lines);
+}
+
+void HostSheet(std::string& out, const RunReport& run) {
+  Line(out, "");
+  Line(out, "Host memory, largest (GiB)");
+  Line(out, absl::StrCat("  rank", PadLeft("pinned", kColumnWidth), PadLeft("registered", kColumnWidth),
+                         PadLeft("managed", kColumnWidth), PadLeft("recorder", kColumnWidth)));
+  HostReport sum;
+  const auto row = [&out](absl::string_view name, const HostReport& host) {
+    Line(out, absl::StrCat(PadLeft(name, 6), PadLeft(Gib(host.pinned_peak), kColumnWidth),
+                           PadLeft(Gib(host.registered_peak), kColumnWidth), PadLeft(Gib(host.managed_peak), kColumnWidth),
+                           PadLeft(Gib(host.recorder_peak_rss), kColumnWidth)));
+  };
+  for (const RankReport& rank : run.ranks) {
+    row(absl::StrCat(rank.rank), rank.host_sheet);
+    sum.pinned_peak += rank.host_sheet.pinned_peak;
+    sum.registered_peak += rank.host_sheet.registered_peak;
+    sum.managed_peak += rank.host_sheet.managed_peak;
+    sum.recorder_peak_rss += rank.host_sheet.recorder_peak_rss;
+  }
+  if (run.ranks.size() > 1) row("all", sum);
+}
+
+// --- What went wrong ---
+
+void OutOfMemory(std::string& out, const RunReport& run) {
+  for (const RankReport& rank : run.ranks) {
+    if (rank.ooms.empty()) continue;
+    Line(out, "");
+    Line(out, absl::StrCat("Out of memory on rank ", rank.rank, ", ", Count(rank.oom_count, "time")));
+    for (const OomReport& oom : rank.ooms) {
+      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PhaseName(oom.phase), ": requested ",
+                             Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ", Gib(oom.reserved),
+                             ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total), "; held by"));
+      SiteTable(out, oom.holders, kMaxListed, oom.allocated);
+    }
+  }
+}
+
+void FailedAllocations(std::string& out, const RunReport& run) {
+  struct Failed {
+    std::uint64_t count = 0, largest = 0;
+  };
+  std::map<std::string, Failed> by_call;
+  for (const RankReport& rank : run.ranks) {
+    for (const FailureReport& failure : rank.failures) {
+      Failed& failed = by_call[absl::StrCat("rank ", rank.rank, "  ", Printable(failure.call), " by ",
+                                            Printable(failure.owner), ", error ", failure.result)];
+      ++failed.count;
+      failed.largest = std::max(failed.largest, failure.bytes);
+    }
+  }
+  if (by_call.empty()) return;
+  Line(out, "");
+  Line(out, "Allocations that the driver refused");
+  for (const auto& [call, failed] : by_call) {
+    Line(out, absl::StrCat("  ", call, ": ", Count(failed.count, "time"), ", the largest ", Gib(failed.largest), " GiB"));
+  }
+}
+
+}  // namespace
+
+std::string IdentitiesText(const RunReport& run, bool every_rank) {
+  std::vector<std::string> names;
+  for (const RankReport& rank : run.ranks) {
+    for (const auto& identity : rank.identities) {
+      if (std::find(names.begin(), names.end(), identity.name) == names.end()) names.push_back(identity.name);
+    }
+  }
+  std::string out;
+  for (const std::string& name : names) {
+    std::size_t checked = 0, held = 0;
+    std::string details;
+    for (const RankReport& rank : run.ranks) {
+      for (const auto& identity : rank.identities) {
+        if (identity.name != name) continue;
+        ++checked;
+        held += identity.holds ? 1 : 0;
+        if (!every_rank && identity.holds) continue;
+        absl::StrAppend(&details, "    rank ", rank.rank, identity.holds ? "  " : "  FAILS  ", Printable(identity.detail), "\n");
+      }
+    }
+    absl::StrAppend(&out, "  ", held == checked ? "holds  " : "FAILS  ", PadRight(name, 20), "on ", held, " of ",
+                    Count(checked, "rank"), "\n", details);
+  }
+  return out;
+}
+
+std::string ToText(const RunReport& run, const TextOptions& options) {
+  if (run.ranks.empty()) return "No ranks.\n";
+  std::string out;
+  Head(out, run);
+  PeakTable(out, run);
+  if (run.ranks.size() > 1) {
+    Comparison(out, "allocated", CompareAllocated(run));
+    Comparison(out, "device", CompareDevice(run));
+  }
+  Sheet(out, run, options.at);
+  Holders(out, run, options.sites);
+  UnexplainedGrowth(out, run);
+  HostSheet(out, run);
+  OutOfMemory(out, run);
+  FailedAllocations(out, run);
+  const std::string identities = IdentitiesText(run, /*every_rank=*/false);
+  if (identities.empty()) return out;
+  Line(out, "");
+  Line(out, "Identities");
+  absl::StrAppend(&out, identities);
+  return out;
+}
+
+}  // namespace ledger::report
