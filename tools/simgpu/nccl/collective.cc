@@ -43,9 +43,9 @@ class CollectiveTask : public Task {
   Progress Advance() override {
     if (phase_ == Phase::kNotStarted) Start();
     if (phase_ == Phase::kClaim) {
-      if (segment_.slot(sequence_).finished.load(std::memory_order_acquire) != FinishedBefore()) {
-        return Progress::kBlocked;
-      }
+      // Some of this turn may even have finished already: those who needed nobody who is late.
+      const std::uint32_t finished = Observe(segment_.slot(sequence_).finished);
+      if (static_cast<std::int32_t>(finished - FinishedBefore()) < 0) return Progress::kBlocked;
       Publish();
       phase_ = Phase::kCollect;
     }
@@ -63,15 +63,7 @@ class CollectiveTask : public Task {
     return phase_ == Phase::kFailed ? Progress::kFailed : Progress::kDone;
   }
 
-  Blocker blocker() const override {
-    const RingSlot& slot = segment_.slot(sequence_);
-    if (phase_ == Phase::kClaim) return {&slot.finished, slot.finished.load(std::memory_order_relaxed)};
-    if (NeedOf(operation_) == Need::kRoot) {
-      const Word& word = segment_.contribution(sequence_, operation_.root).published;
-      return {&word, word.load(std::memory_order_relaxed)};
-    }
-    return {&slot.arrived, slot.arrived.load(std::memory_order_relaxed)};
-  }
+  Blocker blocker() const override { return blocker_; }
 
   std::vector<int> LateRanks() const override {
     std::vector<int> late;
@@ -130,17 +122,21 @@ class CollectiveTask : public Task {
           scaled.device_scalar != nullptr ? scaled.device_scalar : scaled.scalar);
   }
 
-  bool Arrived() const {
+  bool Arrived() {
     switch (NeedOf(operation_)) {
       case Need::kNobody:
         return true;
       case Need::kRoot:
-        return segment_.contribution(sequence_, operation_.root).published.load(std::memory_order_acquire) ==
-               sequence_ + 1;
+        return Observe(segment_.contribution(sequence_, operation_.root).published) == sequence_ + 1;
       case Need::kEverybody:
-        return segment_.slot(sequence_).arrived.load(std::memory_order_acquire) == FinishedBefore() + ranks_;
+        return Observe(segment_.slot(sequence_).arrived) == FinishedBefore() + ranks_;
     }
     return false;
+  }
+
+  std::uint32_t Observe(const Word& word) {
+    blocker_ = {&word, word.load(std::memory_order_acquire)};
+    return blocker_.seen;
   }
 
   // Whether the ranks whose data is needed made the same call. Genuine NCCL would hang, or mix up the data.
@@ -215,6 +211,7 @@ class CollectiveTask : public Task {
   const Segment& segment_;
   const std::uint32_t ranks_;
   Phase phase_ = Phase::kNotStarted;
+  Blocker blocker_;
   std::uint32_t sequence_ = 0;
   std::uint64_t number_ = 0;
 };

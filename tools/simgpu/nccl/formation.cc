@@ -28,10 +28,9 @@ class Joining {
       if (*result != ncclSuccess) return Task::Progress::kFailed;
     }
     if (!complete_) {
-      if (communicator.segment->joined().load(std::memory_order_acquire) !=
-          static_cast<std::uint32_t>(communicator.ranks)) {
-        return Task::Progress::kBlocked;
-      }
+      const Word& joined = communicator.segment->joined();
+      blocker_ = {&joined, joined.load(std::memory_order_acquire)};
+      if (blocker_.seen != static_cast<std::uint32_t>(communicator.ranks)) return Task::Progress::kBlocked;
       complete_ = true;
       WithdrawInvitation(invitation_.nonce);
       if (communicator.connections == nullptr) {
@@ -46,11 +45,7 @@ class Joining {
     return Task::Progress::kDone;
   }
 
-  Task::Blocker blocker() const {
-    if (communicator_->segment == nullptr) return {};
-    const Word& joined = communicator_->segment->joined();
-    return {&joined, joined.load(std::memory_order_relaxed)};
-  }
+  Task::Blocker blocker() const { return blocker_; }
 
   std::vector<int> LateRanks() const {
     std::vector<int> late;
@@ -70,6 +65,7 @@ class Joining {
  private:
   const std::shared_ptr<Communicator> communicator_;
   const Invitation invitation_;
+  Task::Blocker blocker_;
   bool complete_ = false;
 };
 

@@ -25,7 +25,10 @@ class PointToPointTask : public Task {
     if (number_ == 0) number_ = ++communicator_->next_operation;
     const std::uint32_t sent = box_.sent.load(std::memory_order_acquire);
     const std::uint32_t received = box_.received.load(std::memory_order_acquire);
-    if (sends_ ? sent - received == kMailSlots : sent == received) return Progress::kBlocked;
+    if (sends_ ? sent - received == kMailSlots : sent == received) {
+      blocker_ = sends_ ? Blocker{&box_.received, received} : Blocker{&box_.sent, sent};
+      return Progress::kBlocked;
+    }
     finished_ = true;
     if (sends_) {
       box_.bytes[sent % kMailSlots] = operation_.bytes();
@@ -44,10 +47,7 @@ class PointToPointTask : public Task {
     return Progress::kDone;
   }
 
-  Blocker blocker() const override {
-    const Word& word = sends_ ? box_.received : box_.sent;
-    return {&word, word.load(std::memory_order_relaxed)};
-  }
+  Blocker blocker() const override { return blocker_; }
 
   std::vector<int> LateRanks() const override { return finished_ ? std::vector<int>() : std::vector{operation_.root}; }
 
@@ -62,6 +62,7 @@ class PointToPointTask : public Task {
   const int sender_;
   const int receiver_;
   Mailbox& box_;
+  Blocker blocker_;
   std::uint64_t number_ = 0;
   bool finished_ = false;
 };

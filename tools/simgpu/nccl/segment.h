@@ -11,7 +11,7 @@
 // The file is sparse: only what is used takes memory. Every word that someone waits for is 32 bits wide, for futex.
 //
 // Protocol of a collective with sequence number s, in slot s % kRingSlots, turn g = s / kRingSlots:
-//   1. wait until finished == g * ranks (mod 2^32): everybody has left the slot's previous turn;
+//   1. wait until finished >= g * ranks (mod 2^32): everybody has left the slot's previous turn;
 //   2. write the contribution, then published = s + 1, then ++arrived;
 //   3. wait for those whose data is needed: published of one rank, or arrived == (g + 1) * ranks for all;
 //   4. read, then ++finished.

@@ -31,7 +31,7 @@ class Task {
 
   struct Blocker {
     const Word* word = nullptr;  // changes when something happened; null: nothing to sleep on
-    std::uint32_t seen = 0;
+    std::uint32_t seen = 0;      // its value when Advance() found that it can't go on
   };
 
   explicit Task(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
