@@ -38,6 +38,7 @@ struct Node {
   std::shared_ptr<GraphMemory> memory{};    // allocation, free
   std::vector<Graph*> bodies{};             // child graph, conditional
   CUevent event = nullptr;                  // event record, event wait
+  bool enabled = true;                      // in an instance
 };
 
 // A resource of the program that graphs keep alive.

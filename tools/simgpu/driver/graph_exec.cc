@@ -1,4 +1,6 @@
 // Instances of graphs, and their launch.
+#include "tools/simgpu/driver/graph_exec.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -79,6 +81,7 @@ CUresult TakeMemory(const GraphExec& exec) {
 
 // What one node does when its turn comes. Without the lock.
 CUresult Run(const Node& node, const Activity& place, bool told) {
+  if (!node.enabled) return CUDA_SUCCESS;
   switch (node.operation.type) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       const Guard guard;
@@ -103,6 +106,15 @@ CUresult Run(const Node& node, const Activity& place, bool told) {
 }
 
 }  // namespace
+
+Node* FindInExec(CUgraphExec handle, std::uint64_t node_id) {
+  GraphExec* exec = ExecOf(handle);
+  if (exec == nullptr) return nullptr;
+  const auto found =
+      std::find_if(exec->nodes.begin(), exec->nodes.end(), [node_id](const Node& node) { return node.id == node_id; });
+  return found == exec->nodes.end() ? nullptr : &*found;
+}
+
 }  // namespace simgpu
 
 using simgpu::ExecOf;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tools/simgpu/driver/address_space.h"
+#include "tools/simgpu/driver/array.h"
 #include "tools/simgpu/driver/heap.h"
 #include "tools/simgpu/driver/host_memory.h"
 #include "tools/simgpu/driver/ipc.h"
@@ -145,6 +146,7 @@ void FreeMemoryOf(Context* context) {
         break;  // belongs to no context
     }
   }
+  FreeArraysOf(context);
   if (context->primary) ReleasePoolsOf(context->device);
 }
 
