@@ -1,6 +1,7 @@
 #include "interpose/core/definitions.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "interpose/core/process.h"
 #include "interpose/core/recorder.h"
@@ -21,6 +22,7 @@ constexpr std::uint16_t kMaxDepth = 512;
 constinit TextTable g_texts;
 constinit ScopeTable g_scopes;
 constinit SpinLock g_lock;  // guards additions to both
+constinit std::atomic<ScopeRefiner> g_refiner{nullptr};
 
 void WriteText(std::uint32_t id, std::string_view text) {
   record::TextChunk chunk = {};
@@ -46,6 +48,9 @@ void WriteScope(std::uint32_t id, const ScopeNode& node) {
   definition.parent = node.parent;
   definition.name = node.name;
   definition.domain = node.domain;
+  definition.origin = node.origin;
+  definition.source = node.source;
+  definition.flags = node.flags;
   Append(definition);
 }
 
@@ -142,7 +147,22 @@ std::uint32_t InternText(std::string_view text) { return FileIsOpen() ? InternAl
 
 std::string_view TextOf(std::uint32_t id) { return g_texts.Text(id); }
 
-std::uint32_t CurrentScope() { return t_thread.scope; }
+std::uint32_t RangeScope() { return t_thread.scope; }
+
+std::uint32_t CurrentScope() {
+  const ScopeRefiner refine = g_refiner.load(std::memory_order_acquire);
+  return refine == nullptr ? t_thread.scope : refine(t_thread.scope);
+}
+
+void SetScopeRefiner(ScopeRefiner refiner) { g_refiner.store(refiner, std::memory_order_release); }
+
+std::uint32_t ScopeUnder(std::uint32_t parent, const ScopeKind& kind, std::uint32_t name) {
+  ScopeNode node = Below(parent, kind.source, 0, name);
+  node.flags = kind.flags;
+  node.origin = kind.origin;
+  const std::uint32_t scope = FindOrAddScope(node);
+  return scope != 0 ? scope : parent;
+}
 
 std::uint32_t ScopeUnder(std::uint32_t parent, Layer source, std::string_view domain, std::string_view name) {
   const std::uint32_t scope = FindOrAddScope(Below(parent, source, InternAlways(domain), InternAlways(name)));

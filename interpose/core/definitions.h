@@ -23,6 +23,22 @@ void WriteAllDefinitions();
 
 std::uint64_t DefinitionBytes();
 
+// The calling thread's innermost open range, whatever modules and ops it is inside of.
+std::uint32_t RangeScope();
+
+// Modules and ops are kept elsewhere (torch/scope_frames.h): a refiner turns the scope of the thread's ranges into the one
+// that CurrentScope returns. It may be called under the allocator's lock.
+using ScopeRefiner = std::uint32_t (*)(std::uint32_t ranges);
+void SetScopeRefiner(ScopeRefiner refiner);
+
+// The scope for an interned name below `parent`; `parent` itself when the table is full (counted).
+struct ScopeKind {
+  record::Layer source;
+  std::uint8_t flags;    // record::kScope...
+  std::uint32_t origin;  // of a backward node
+};
+std::uint32_t ScopeUnder(std::uint32_t parent, const ScopeKind& kind, std::uint32_t name);
+
 // In a forked child: whoever held the lock is not here.
 void ResetDefinitionLock();
 

@@ -30,6 +30,9 @@ bool ParseFlag(const char* value, bool& flag) {
 bool ParseOff(const char* value, Options& options) { return ParseFlag(value, options.off); }
 bool ParseMeminfo(const char* value, Options& options) { return ParseFlag(value, options.ask_memory); }
 
+bool ParseAgent(const char* value, Options& options) { return ParseFlag(value, options.agent); }
+bool ParseAdapter(const char* value, Options& options) { return ParseFlag(value, options.adapter); }
+
 bool ParseVerbose(const char* value, Options& options) {
   std::uint64_t number;
   if (!ParseNumber(value, number) || number > 2) return false;
@@ -71,6 +74,8 @@ const OptionRow kOptionRows[] = {
     {"LEDGER_MAX_BYTES", "0", "largest size of a ledger (K, M, G, T for powers of 1024); 0: no limit", ParseMaxBytes},
     {"LEDGER_MEMINFO", "1", "0: never ask the driver how much memory is in use", ParseMeminfo},
     {"LEDGER_VERBOSE", "0", "1: say on stderr where the ledger is; 2: and why something was not recorded", ParseVerbose},
+    {"LEDGER_AGENT", "1", "0: no phases, modules and names from inside the Python interpreter", ParseAgent},
+    {"LEDGER_ADAPTER", "1", "0: no ops, saved tensors and requested sizes from inside PyTorch", ParseAdapter},
 };
 const std::size_t kOptionCount = sizeof(kOptionRows) / sizeof(kOptionRows[0]);
 

@@ -6,6 +6,8 @@
 
 namespace ledger {
 
+struct FrameStack;
+
 struct ThreadState {
   std::uint32_t id;                // the kernel's thread id; 0: not asked yet
   std::uint32_t scope;             // innermost open range
@@ -13,6 +15,10 @@ struct ThreadState {
   std::uint32_t hook_depth;        // memory hooks that this thread is inside of
   std::uint64_t communicator;      // see ExchangeCommunicator
   bool in_recorder;                // inside our own cold work: what is called from there is not recorded
+  // For torch/: modules and ops this thread is inside of, and what the allocator's trace said right before its report.
+  FrameStack* frames;
+  std::uint64_t traced_address;
+  std::uint64_t traced_bytes;
 };
 static_assert(sizeof(ThreadState) <= 64);
 

@@ -105,7 +105,8 @@ std::uint64_t TextTable::resident_bytes() const {
 
 std::uint32_t ScopeTable::Hash(const ScopeNode& node) {
   std::uint64_t hash = Mix(static_cast<std::uint64_t>(node.source), static_cast<std::uint64_t>(node.parent) << 32 | node.name);
-  return Fold(Mix(hash, node.domain));
+  hash = Mix(hash, static_cast<std::uint64_t>(node.flags) << 32 | node.domain);
+  return Fold(Mix(hash, node.origin));
 }
 
 bool ScopeTable::Map() {

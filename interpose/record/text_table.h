@@ -88,13 +88,15 @@ struct ScopeNode {
   std::uint32_t domain;  // text
   std::uint16_t depth;   // below the root: 1
   record::Layer source;
-  std::uint8_t reserved;
+  std::uint8_t flags;        // record::kScope...
+  std::uint32_t origin = 0;  // of a backward node: the scope of its forward
 
   bool operator==(const ScopeNode& other) const {
-    return parent == other.parent && name == other.name && domain == other.domain && source == other.source;
+    return parent == other.parent && name == other.name && domain == other.domain && source == other.source &&
+           flags == other.flags && origin == other.origin;
   }
 };
-static_assert(sizeof(ScopeNode) == 16);
+static_assert(sizeof(ScopeNode) == 20);
 
 class ScopeTable {
  public:

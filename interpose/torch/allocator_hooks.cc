@@ -13,6 +13,8 @@
 #include <cstdint>
 
 #include "interpose/core/recorder.h"
+#include "interpose/torch/adapter_host.h"
+#include "interpose/torch/layers.h"
 
 namespace ledger {
 namespace {
@@ -82,6 +84,17 @@ class Original {
   std::atomic<Function*> function_{nullptr};
 };
 
+// The block that is freed next stays out of use for some time.
+void AppendPending(const record::Block& block) {
+  record::BlockDetail record = {};
+  record.commit = block.commit;
+  record.commit.kind = static_cast<std::uint16_t>(record::Kind::kBlockPending);
+  record.address = block.address;
+  record.size = block.size;
+  record.scope = block.scope;
+  Append(record);
+}
+
 void RecordBlock(void* address, std::int64_t change, std::size_t allocated, std::size_t reserved, Device device) {
   const ErrnoSaver errno_saver;
   if (!Active() && !Wake()) return;
@@ -93,7 +106,13 @@ void RecordBlock(void* address, std::int64_t change, std::size_t allocated, std:
   record.allocated = allocated;
   record.reserved_total = reserved;
   record.scope = CurrentScope();
+  if (change >= 0) {
+    record.requested = TakeRequestedBytes(record.address);
+  } else if (TakePendingFree(record.address)) {
+    AppendPending(record);
+  }
   Append(record);
+  RequestLayers();
 }
 
 void RecordOom(std::int64_t requested, std::size_t allocated, std::size_t reserved, Device device) {
@@ -106,6 +125,7 @@ void RecordOom(std::int64_t requested, std::size_t allocated, std::size_t reserv
   record.reserved_total = reserved;
   record.scope = CurrentScope();
   Append(record);
+  RequestNames();
 }
 
 constinit Original<ReportMemory> g_report_memory{LEDGER_REPORT_MEMORY};

@@ -53,6 +53,11 @@ void ledger_flush(void);
 // so a value that steers the program may be wrong. `place` says where in the program, as "file:line function".
 void ledger_value_read(const void* device_address, size_t bytes, const char* place);
 
+// Loads the layers that see into PyTorch (op adapter and agent) now. They load themselves at the first block that PyTorch
+// allocates on a device; a program that wants them earlier, or without a device, calls this with the interpreter's lock
+// held: `ctypes.PyDLL(None).ledger_start_layers()`. Returns 0 where there is no interpreter or no recording.
+int ledger_start_layers(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,53 @@
+// What libledger.so and the op adapter give each other. The adapter is C++ built against one version of the framework;
+// libledger.so knows nothing of the framework's types. Between them go plain functions and pointers only.
+//
+// libledger.so calls ledger_torch_attach once per process, with the interpreter's lock, after the framework's CUDA
+// allocator has been initialised. Both tables live as long as the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "interpose/record/record.h"
+
+namespace ledger {
+
+struct FrameStack;
+
+// Grows with every change of the tables below: libledger.so refuses an adapter of another number.
+inline constexpr std::uint32_t kAdapterInterface = 1;
+
+struct AdapterHost {
+  bool (*recording)();
+  // See scope_frames.h. Names that are not copied stay valid until the frame is left.
+  void (*push_op)(const void* identity, std::uint8_t flags, bool in_place_of_last, std::uint32_t origin,
+                  const char* name, std::size_t name_bytes);
+  FrameStack* (*push_range)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
+  void (*pop)(const void* identity);
+  void (*end)(FrameStack* stack, const void* identity);
+  std::uint32_t (*place)();
+  std::uint32_t (*current_scope)();
+  // Appends one of the layouts of record.h; thread, and ticks where they are 0, are filled in. `ticks` is the second
+  // field of all of them.
+  void (*append)(void* record);
+  // What the allocator's trace says, under its lock, right before its report of the same block: the bytes that were
+  // asked for; that the owner let go of the block; that no stream uses it any more.
+  void (*block_requested)(std::uint64_t address, std::uint64_t bytes);
+  void (*free_requested)(std::uint64_t address);
+  void (*free_completed)(std::int8_t device, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream);
+  void (*note_setting)(const char* key, const char* value);
+  std::uint32_t (*text)(const char* text, std::size_t bytes);
+};
+
+struct Adapter {
+  std::uint32_t interface;
+  const char* built_for;  // the framework's version
+  // After the framework made a SavedVariable out of `tensor` (a `const at::Tensor*`).
+  void (*saved_tensor)(const void* saved_variable, const void* tensor, bool is_output);
+};
+
+// Null: it could not attach, and `reason` says why (it stays valid).
+using AttachAdapter = const Adapter* (*)(const AdapterHost* host, const char** reason);
+inline constexpr char kAttachAdapter[] = "ledger_torch_attach";
+
+}  // namespace ledger

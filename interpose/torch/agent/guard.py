@@ -1,0 +1,37 @@
+"""Keeps the agent's failures away from the program."""
+
+import functools
+
+
+def describe(error):
+    return f"failed: {type(error).__name__}: {error}"[:300]
+
+
+def attempt(native, part, function):
+    """Calls it; a failure costs this part alone, and is written to the ledger."""
+    try:
+        function()
+    except Exception as error:
+        native.setting(f"layer.agent.{part}", describe(error))
+
+
+def guarded(native, part):
+    """Decorates what the framework calls: the first failure is written to the ledger, and from then on nothing is done."""
+
+    def decorate(function):
+        broken = False
+
+        @functools.wraps(function)
+        def call(*arguments):
+            nonlocal broken
+            if broken:
+                return
+            try:
+                function(*arguments)
+            except Exception as error:
+                broken = True
+                native.setting(f"layer.agent.{part}", describe(error))
+
+        return call
+
+    return decorate

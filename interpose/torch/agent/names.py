@@ -1,0 +1,167 @@
+"""Whose storage is it: parameters, buffers, gradients, optimizer state, by name.
+
+Addresses are looked up when they are known to be right: before the first forward of a model, around optimizer steps, when
+the allocator has given up, and at the end. What was said once is not said again as long as it stays where it is.
+"""
+
+import atexit
+import gc
+import os
+import weakref
+
+import torch
+
+from . import fsdp
+from .guard import attempt, guarded
+from .model_index import ModelIndex
+from .storage import parts, plain_address, storage_of
+
+# NameCategory in record.h.
+PARAMETER, MASTER_PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE = range(1, 6)
+SHARDED = 1  # kNameSharded in record.h
+
+# Optimizers that keep a copy of the parameter in higher precision in their state call it something like this.
+_MASTER_KEYS = ("master", "fp32", "main_param")
+# Counters and the like on the host.
+_SMALL_HOST_BYTES = 64
+
+
+class Names:
+    def __init__(self, native):
+        self.native = native
+        self.models = ModelIndex()
+        self.optimizers = weakref.WeakSet()
+        self._said = {}  # (category, name, key) → addresses
+        self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
+        self._searched = False
+        self.adapter = bool(native.has_adapter())
+
+    def say(self, category, tensor, name, key="", belongs_to=0, always=False):
+        """Says where a tensor lies, with all the tensors that it consists of."""
+        entries = parts(tensor)
+        addresses = [plain_address(part) for _, part in entries]
+        identity = (category, name, key)
+        if not always and self._said.get(identity) == addresses:
+            return
+        self._said[identity] = addresses
+        elements = getattr(tensor, "_unpadded_unsharded_size", tensor.shape).numel()  # a flat parameter knows its whole size
+        for suffix, part in entries:
+            address, size = storage_of(part)
+            device = part.get_device()
+            if address and not (device < 0 and size <= _SMALL_HOST_BYTES):
+                flags = SHARDED if part.numel() < elements and not suffix else 0
+                self.native.name(device, address, size, category, name, key + suffix, belongs_to, elements, part.element_size(), flags)
+
+    def say_models(self):
+        if self.models.moved():
+            self.models.rebuild()  # what moved may be another object now
+            self.models.moved()
+            for entry in self.models.entries:
+                tensor = entry.tensor()
+                if tensor is not None:
+                    self.say(BUFFER if entry.is_buffer else PARAMETER, tensor, entry.name)
+
+    def say_gradients(self, optimizer):
+        for name, parameter in self._parameters(optimizer):
+            gradient = parameter.grad
+            if gradient is not None:
+                # A gradient is made anew in most steps, often at its old address. The op adapter sees each one of a plain
+                # parameter when it is made; others are said every time.
+                seen = self.adapter and type(parameter) is torch.nn.Parameter and not self.models.has_flat_parameters
+                self.say(GRADIENT, gradient, name, belongs_to=_address(parameter), always=not seen)
+
+    def say_state(self, optimizer):
+        state = optimizer.state
+        addresses = [plain_address(value) for values in state.values() for value in _tensors(values).values()]
+        if self._state_addresses.get(optimizer) == addresses:
+            return
+        self._state_addresses[optimizer] = addresses
+        for name, parameter in self._parameters(optimizer):
+            for key, value in _tensors(state.get(parameter)).items():
+                master = value.shape == parameter.shape and any(word in key for word in _MASTER_KEYS)
+                self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(parameter))
+
+    def _parameters(self, optimizer):
+        names = self.models.names
+        for group_number, group in enumerate(optimizer.param_groups):
+            for number, parameter in enumerate(group["params"]):
+                name = names.get(id(parameter))
+                if name is None:
+                    name = f"param_groups[{group_number}].params[{number}]"
+                    # In no model: the optimizer's own copy, in most cases the one in full precision.
+                    copy = parameter.dtype == torch.float32 and bool(names)
+                    self.say(MASTER_PARAMETER if copy else PARAMETER, parameter, name)
+                yield name, parameter
+
+    def model_is_called(self, module):
+        self.models.add(module)
+        self.say_models()
+        fsdp.watch(self.native)
+
+    def before_step(self, optimizer):
+        self.optimizers.add(optimizer)
+        if not self._searched:
+            self._search()
+            self.say_models()
+        self.say_gradients(optimizer)
+
+    def after_step(self, optimizer):
+        self.say_models()
+        self.say_state(optimizer)
+
+    def say_all(self):
+        if self.native.recording():
+            self._search()
+            self.say_models()
+            for optimizer in list(self.optimizers):
+                self.say_gradients(optimizer)
+                self.say_state(optimizer)
+
+    def _search(self):
+        self._searched = True
+        self.models.search()
+        self.optimizers.update(thing for thing in gc.get_objects() if issubclass(type(thing), torch.optim.Optimizer))
+
+    def forget(self):
+        """In a forked child, whose ledger is new: everything is said again."""
+        self._said.clear()
+        self._state_addresses.clear()
+        self.models.rebuild()
+
+
+def _tensors(values):
+    """The tensors of a parameter's state, by key; one level of containers is looked into."""
+    found = {}
+    for key, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, torch.Tensor):
+            found[str(key)] = value
+        elif isinstance(value, (list, tuple)):
+            found.update((f"{key}[{number}]", item) for number, item in enumerate(value) if isinstance(item, torch.Tensor))
+    return found
+
+
+def _address(parameter):
+    return storage_of(parts(parameter)[0][1])[0]
+
+
+def install(native, known):
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    @guarded(native, "names")
+    def before_step(optimizer, _arguments, _options):
+        if native.recording():
+            known.before_step(optimizer)
+
+    @guarded(native, "names")
+    def after_step(optimizer, _arguments, _options):
+        if native.recording():
+            known.after_step(optimizer)
+
+    def say_all():
+        attempt(native, "names", known.say_all)
+
+    register_optimizer_step_pre_hook(before_step)
+    register_optimizer_step_post_hook(after_step)
+    native.on_out_of_memory(say_all)
+    atexit.register(say_all)
+    os.register_at_fork(after_in_child=known.forget)

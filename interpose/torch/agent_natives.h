@@ -1,0 +1,14 @@
+// The functions that the agent calls. They are made of the interpreter's stable ABI, without a module of their own.
+#pragma once
+
+#include "interpose/torch/python_api.h"
+
+namespace ledger {
+
+// A new dict of functions by name; null with a Python exception set. The interpreter's lock is held.
+python::Object* NewAgentNatives(const python::Api& api);
+
+// What the agent wants to have called when the allocator gives up, or null.
+python::Object* OutOfMemoryCallback();
+
+}  // namespace ledger

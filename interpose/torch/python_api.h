@@ -1,0 +1,58 @@
+// The few functions of CPython's stable ABI that the agent needs, found in the process at run time: libledger.so is
+// linked to no interpreter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ledger::python {
+
+// Objects are opaque here.
+struct Object;
+
+struct MethodDef {  // PyMethodDef
+  const char* name;
+  Object* (*function)(Object* self, Object* const* arguments, std::intptr_t count);
+  int flags;
+  const char* doc;
+};
+inline constexpr int kFastCall = 0x0080;  // METH_FASTCALL, in the stable ABI since 3.10
+inline constexpr int kFileInput = 257;    // Py_file_input
+
+// name, type
+#define LEDGER_PYTHON_API(X)                                              \
+  X(Py_IsInitialized, int (*)())                                          \
+  X(Py_AddPendingCall, int (*)(int (*)(void*), void*))                    \
+  X(Py_IncRef, void (*)(Object*))                                         \
+  X(Py_DecRef, void (*)(Object*))                                         \
+  X(Py_CompileString, Object* (*)(const char*, const char*, int))         \
+  X(PyEval_EvalCode, Object* (*)(Object*, Object*, Object*))              \
+  X(PyEval_GetBuiltins, Object* (*)())                                    \
+  X(PyImport_GetModuleDict, Object* (*)())                                \
+  X(PyDict_New, Object* (*)())                                            \
+  X(PyDict_GetItemString, Object* (*)(Object*, const char*))              \
+  X(PyDict_SetItemString, int (*)(Object*, const char*, Object*))         \
+  X(PyObject_GetAttrString, Object* (*)(Object*, const char*))            \
+  X(PyObject_CallObject, Object* (*)(Object*, Object*))                   \
+  X(PyObject_Str, Object* (*)(Object*))                                   \
+  X(PyUnicode_FromStringAndSize, Object* (*)(const char*, std::intptr_t)) \
+  X(PyUnicode_AsUTF8AndSize, const char* (*)(Object*, std::intptr_t*))    \
+  X(PyLong_FromLong, Object* (*)(long))                                   \
+  X(PyLong_AsUnsignedLongLongMask, unsigned long long (*)(Object*))       \
+  X(PyCFunction_NewEx, Object* (*)(MethodDef*, Object*, Object*))         \
+  X(PyErr_Occurred, Object* (*)())                                        \
+  X(PyErr_Clear, void (*)())                                              \
+  X(PyErr_Fetch, void (*)(Object**, Object**, Object**))                  \
+  X(PyErr_Restore, void (*)(Object*, Object*, Object*))
+
+struct Api {
+#define LEDGER_DECLARE(name, ...) std::type_identity_t<__VA_ARGS__> name;
+  LEDGER_PYTHON_API(LEDGER_DECLARE)
+#undef LEDGER_DECLARE
+};
+
+// Null where the process has no (complete) interpreter. Looked up at the first call; needs no interpreter's lock.
+const Api* Find();
+
+}  // namespace ledger::python

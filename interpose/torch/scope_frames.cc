@@ -1,0 +1,218 @@
+#include "interpose/torch/scope_frames.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <type_traits>
+
+#include "interpose/core/definitions.h"
+#include "interpose/core/recorder.h"
+#include "interpose/core/thread_state.h"
+#include "interpose/record/spin_lock.h"
+
+namespace ledger {
+namespace {
+
+constexpr std::uint32_t kMaxFrames = 500;
+
+struct Frame {
+  std::atomic<const void*> identity;  // null: it ended on another thread
+  const char* name;                   // null: `text` is there already
+  std::uint32_t name_bytes;
+  std::uint32_t text;
+  std::uint32_t scope;  // valid below FrameStack::resolved
+  std::uint32_t origin;
+  record::Layer source;
+  std::uint8_t flags;
+  bool in_place_of_last;
+};
+
+}  // namespace
+
+struct FrameStack {
+  std::uint32_t depth;
+  std::uint32_t resolved;  // this many frames have their scope ...
+  std::uint32_t ranges;    // ... below these ranges
+  std::uint32_t modules;   // depth just above the innermost module; 0: none
+  std::uint32_t dropped;   // frames that there was no room for
+  FrameStack* next;        // of the unused ones
+  Frame frames[kMaxFrames];
+};
+
+namespace {
+
+constinit std::atomic<std::uint32_t> g_waiting_scope{0};
+constinit SpinLock g_lock;  // guards the list of unused stacks, and the key
+constinit FrameStack* g_unused = nullptr;
+constinit pthread_key_t g_key = 0;
+constinit bool g_has_key = false;
+
+void Reuse(void* memory) {
+  auto* const stack = static_cast<FrameStack*>(memory);
+  t_thread.frames = nullptr;
+  if (!g_lock.Acquire()) return;  // one stack is lost
+  stack->next = g_unused;
+  g_unused = stack;
+  g_lock.Release();
+}
+
+[[gnu::cold, gnu::noinline]] FrameStack* NewStack() {
+  const ErrnoSaver errno_saver;
+  if (!g_lock.Acquire()) return nullptr;
+  if (!g_has_key) g_has_key = pthread_key_create(&g_key, Reuse) == 0;
+  FrameStack* stack = g_unused;
+  if (stack != nullptr) g_unused = stack->next;
+  g_lock.Release();
+  if (stack == nullptr) {
+    void* const memory =
+        mmap(nullptr, sizeof(FrameStack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+      Count(record::Loss::kInternal);
+      return nullptr;
+    }
+    stack = static_cast<FrameStack*>(memory);
+  }
+  stack->depth = stack->resolved = stack->ranges = stack->modules = stack->dropped = 0;
+  if (g_has_key) pthread_setspecific(g_key, stack);
+  t_thread.frames = stack;
+  return stack;
+}
+
+std::uint32_t TextOfFrame(Frame& frame) {
+  if (frame.name != nullptr) {
+    frame.text = InternAlways(std::string_view(frame.name, frame.name_bytes));
+    frame.name = nullptr;
+  }
+  return frame.text;
+}
+
+// What the path is above `count` frames, all of them resolved.
+std::uint32_t ScopeAbove(const FrameStack& stack, std::uint32_t count) {
+  return count == 0 ? stack.ranges : stack.frames[count - 1].scope;
+}
+
+std::uint32_t ResolveTo(FrameStack& stack, std::uint32_t ranges, std::uint32_t depth) {
+  if (stack.ranges != ranges) {
+    stack.ranges = ranges;
+    stack.resolved = 0;
+  }
+  for (std::uint32_t at = stack.resolved; at < depth; ++at) {
+    Frame& frame = stack.frames[at];
+    if (frame.identity.load(std::memory_order_relaxed) == nullptr) {
+      frame.scope = ScopeAbove(stack, at);
+      continue;
+    }
+    const std::uint32_t parent = ScopeAbove(stack, frame.in_place_of_last && at > 0 ? at - 1 : at);
+    frame.scope = ScopeUnder(parent, ScopeKind{frame.source, frame.flags, frame.origin}, TextOfFrame(frame));
+  }
+  if (stack.resolved < depth) stack.resolved = depth;
+  return ScopeAbove(stack, depth);
+}
+
+void Truncate(FrameStack& stack, std::uint32_t depth) {
+  stack.depth = depth;
+  if (stack.resolved > depth) stack.resolved = depth;
+  while (stack.modules > depth) {
+    do {
+      --stack.modules;
+    } while (stack.modules > 0 && (stack.frames[stack.modules - 1].flags & record::kScopeModule) == 0);
+  }
+}
+
+// Takes away innermost frames that ended on another thread.
+void DropEnded(FrameStack& stack) {
+  std::uint32_t depth = stack.depth;
+  while (depth > 0 && stack.frames[depth - 1].identity.load(std::memory_order_relaxed) == nullptr) --depth;
+  if (depth != stack.depth) Truncate(stack, depth);
+}
+
+Frame* Enter(const FrameInfo& info) {
+  FrameStack* stack = t_thread.frames;
+  if (stack == nullptr) [[unlikely]] {
+    stack = NewStack();
+    if (stack == nullptr) return nullptr;
+  }
+  DropEnded(*stack);
+  const std::uint32_t depth = stack->depth;
+  if (depth == kMaxFrames) [[unlikely]] {
+    if (stack->dropped++ == 0) Count(record::Loss::kRangeDepth);
+    return nullptr;
+  }
+  Frame& frame = stack->frames[depth];
+  frame.identity.store(info.identity, std::memory_order_relaxed);
+  frame.origin = info.origin;
+  frame.source = info.source;
+  frame.in_place_of_last = info.in_place_of_last;
+  // What runs inside recomputed code is recomputed; a backward node inside it is not.
+  const std::uint8_t inherited = depth > 0 && (info.flags & record::kScopeBackward) == 0
+                                     ? stack->frames[depth - 1].flags & record::kScopeRecompute
+                                     : 0;
+  frame.flags = static_cast<std::uint8_t>(info.flags | inherited);
+  stack->depth = depth + 1;
+  if ((info.flags & record::kScopeModule) != 0) stack->modules = depth + 1;
+  return &frame;
+}
+
+std::uint32_t OwnOrWaitingRanges(std::uint32_t ranges) {
+  return ranges != 0 ? ranges : g_waiting_scope.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void PushFrame(const FrameInfo& info, std::string_view name) {
+  Frame* const frame = Enter(info);
+  if (frame == nullptr) return;
+  frame->name = name.data();
+  frame->name_bytes = static_cast<std::uint32_t>(name.size());
+}
+
+FrameStack* PushFrame(const FrameInfo& info, std::uint32_t text) {
+  Frame* const frame = Enter(info);
+  if (frame == nullptr) return nullptr;
+  frame->name = nullptr;
+  frame->text = text;
+  return t_thread.frames;
+}
+
+void PopFrame(const void* identity) {
+  FrameStack* const stack = t_thread.frames;
+  if (stack == nullptr) return;
+  for (std::uint32_t at = stack->depth; at > 0; --at) {
+    if (stack->frames[at - 1].identity.load(std::memory_order_relaxed) == identity) {
+      Truncate(*stack, at - 1);
+      return;
+    }
+  }
+}
+
+void EndFrame(FrameStack* stack, const void* identity) {
+  if (stack == t_thread.frames) {
+    PopFrame(identity);
+    return;
+  }
+  for (Frame& frame : stack->frames) {
+    const void* expected = identity;
+    if (frame.identity.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed)) return;
+  }
+}
+
+bool InsideModule() { return t_thread.frames != nullptr && t_thread.frames->modules > 0; }
+
+std::uint32_t PlaceScope() {
+  const std::uint32_t ranges = OwnOrWaitingRanges(RangeScope());
+  FrameStack* const stack = t_thread.frames;
+  return stack == nullptr || stack->modules == 0 ? ranges : ResolveTo(*stack, ranges, stack->modules);
+}
+
+std::uint32_t RefineScope(std::uint32_t ranges) {
+  ranges = OwnOrWaitingRanges(ranges);
+  FrameStack* const stack = t_thread.frames;
+  if (stack == nullptr || stack->depth == 0) return ranges;
+  DropEnded(*stack);
+  return ResolveTo(*stack, ranges, stack->depth);
+}
+
+void SetWaitingScope(std::uint32_t scope) { g_waiting_scope.store(scope, std::memory_order_relaxed); }
+
+}  // namespace ledger
