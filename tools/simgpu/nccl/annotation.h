@@ -42,7 +42,7 @@ enum class Schema : std::uint64_t {
   kCommRevoke = 19,
 };
 
-// Payloads as they lie in memory.
+// Payloads as they lie in memory. What pads them out is a member, so that it holds no leftovers.
 struct MessagePayload {  // AllGather, AlltoAll
   std::uint64_t communicator;
   std::size_t bytes;
@@ -51,11 +51,13 @@ struct ReductionPayload {  // AllReduce, ReduceScatter
   std::uint64_t communicator;
   std::size_t bytes;
   ncclRedOp_t reduction;
+  int padding = 0;
 };
 struct RootedPayload {  // Broadcast, Gather, Scatter: root; Send, Recv: peer
   std::uint64_t communicator;
   std::size_t bytes;
   int root;
+  int padding = 0;
 };
 struct ReducePayload {
   std::uint64_t communicator;
@@ -66,12 +68,14 @@ struct ReducePayload {
 struct InitAllPayload {
   std::uint64_t communicator;
   int devices;
+  int padding = 0;
 };
 struct InitRankPayload {  // CommInitRank, ...Config, ...Scalable, CommDestroy, CommAbort, CommRevoke
   std::uint64_t communicator;
   int ranks;
   int rank;
   int device;
+  int padding = 0;
 };
 struct SplitPayload {
   std::uint64_t communicator;
@@ -81,6 +85,7 @@ struct SplitPayload {
   int device;
   int color;
   int key;
+  int padding = 0;
 };
 struct ShrinkPayload {
   std::uint64_t communicator;

@@ -66,25 +66,17 @@ NCCL_API(ncclResult_t, ncclMemFree, void* ptr) {
 }
 
 NCCL_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, std::size_t size, void** handle) {
-  static constinit RangeName name("ncclCommRegister");
-  Range range(name);
-  return AddRegistration(name.function(), comm, buff, size, handle);
+  return AddRegistration("ncclCommRegister", comm, buff, size, handle);
 }
 
 NCCL_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void* handle) {
-  static constinit RangeName name("ncclCommDeregister");
-  Range range(name);
-  return DropRegistration(name.function(), comm, handle);
+  return DropRegistration("ncclCommDeregister", comm, handle);
 }
 
 NCCL_API(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void* buff, std::size_t size, ncclWindow_t* win, int) {
-  static constinit RangeName name("ncclCommWindowRegister");
-  Range range(name);
-  return AddRegistration(name.function(), comm, buff, size, reinterpret_cast<void**>(win));
+  return AddRegistration("ncclCommWindowRegister", comm, buff, size, reinterpret_cast<void**>(win));
 }
 
 NCCL_API(ncclResult_t, ncclCommWindowDeregister, ncclComm_t comm, ncclWindow_t win) {
-  static constinit RangeName name("ncclCommWindowDeregister");
-  Range range(name);
-  return DropRegistration(name.function(), comm, win);
+  return DropRegistration("ncclCommWindowDeregister", comm, win);
 }

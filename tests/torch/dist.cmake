@@ -1,0 +1,20 @@
+# torch.distributed on the simulated platform, by itself: no recorder, two ranks, quick. dist_*.py say what they check.
+if(LEDGER_TORCH_DIR)
+  cmake_path(GET LEDGER_TORCH_DIR PARENT_PATH site_packages)
+  cmake_path(SET torchrun NORMALIZE ${site_packages}/../../../bin/torchrun)
+endif()
+# ledger_dist_test(name script arguments...)
+function(ledger_dist_test name)
+  if(NOT EXISTS "${torchrun}")
+    return()
+  endif()
+  add_test(NAME torch.dist.${name}
+    COMMAND ${torchrun} --standalone --nproc-per-node 2 ${CMAKE_CURRENT_SOURCE_DIR}/${ARGN})
+  set_tests_properties(torch.dist.${name} PROPERTIES LABELS torch TIMEOUT 300 PROCESSORS 2
+    ENVIRONMENT "LD_LIBRARY_PATH=${LEDGER_SIMGPU_DIR};OMP_NUM_THREADS=1")
+endfunction()
+ledger_dist_test(collectives dist_collectives.py)
+ledger_dist_test(collectives_lazy dist_collectives.py --lazy)
+foreach(way ddp fsdp2 tensor_parallel offload)
+  ledger_dist_test(${way} dist_training.py ${way})
+endforeach()
