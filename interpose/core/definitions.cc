@@ -211,6 +211,8 @@ void PopScope(Layer source, std::string_view domain) {
   WriteRange(Kind::kRangePop, source, ended, 0);
 }
 
+bool ScopesAreScarce() { return g_scopes.count() > (1u << ScopeTable::kCapacityLog2) / 2; }
+
 bool LockDefinitions() { return g_lock.Acquire(); }
 void UnlockDefinitions() { g_lock.Release(); }
 void ResetDefinitionLock() { g_lock.Reset(); }

@@ -39,6 +39,9 @@ struct ScopeKind {
 };
 std::uint32_t ScopeUnder(std::uint32_t parent, const ScopeKind& kind, std::uint32_t name);
 
+// True when more than half of the room for scopes is used.
+bool ScopesAreScarce();
+
 // In a forked child: whoever held the lock is not here.
 void ResetDefinitionLock();
 

@@ -43,6 +43,7 @@ struct FrameStack {
 namespace {
 
 constinit std::atomic<std::uint32_t> g_waiting_scope{0};
+constinit std::atomic<bool> g_without_ranges{false};
 constinit SpinLock g_lock;  // guards the list of unused stacks, and the key
 constinit FrameStack* g_unused = nullptr;
 constinit pthread_key_t g_key = 0;
@@ -127,6 +128,14 @@ void DropEnded(FrameStack& stack) {
   if (depth != stack.depth) Truncate(stack, depth);
 }
 
+// The frame that is left knew where it comes from; the one below, which stands for the same thing, goes on with that.
+void TakeOrigin(FrameStack& stack, std::uint32_t depth) {
+  Frame& below = stack.frames[depth - 1];
+  if (below.origin == stack.frames[depth].origin) return;
+  below.origin = stack.frames[depth].origin;
+  if (stack.resolved >= depth) stack.resolved = depth - 1;
+}
+
 Frame* Enter(const FrameInfo& info) {
   FrameStack* stack = t_thread.frames;
   if (stack == nullptr) [[unlikely]] {
@@ -154,7 +163,13 @@ Frame* Enter(const FrameInfo& info) {
   return &frame;
 }
 
+// Ranges with ever new names ("step 17") would multiply the paths of ops without end. Before the room for scopes is
+// gone, they are left out of those paths; their own records in the ledger still say where they began and ended.
 std::uint32_t OwnOrWaitingRanges(std::uint32_t ranges) {
+  if (ScopesAreScarce()) [[unlikely]] {
+    if (!g_without_ranges.exchange(true, std::memory_order_relaxed)) NoteSetting("layer.scopes", "ops without ranges");
+    return 0;
+  }
   return ranges != 0 ? ranges : g_waiting_scope.load(std::memory_order_relaxed);
 }
 
@@ -181,6 +196,7 @@ void PopFrame(const void* identity) {
   for (std::uint32_t at = stack->depth; at > 0; --at) {
     if (stack->frames[at - 1].identity.load(std::memory_order_relaxed) == identity) {
       Truncate(*stack, at - 1);
+      if (stack->frames[at - 1].in_place_of_last && at > 1) TakeOrigin(*stack, at - 1);
       return;
     }
   }

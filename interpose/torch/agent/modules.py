@@ -30,12 +30,16 @@ def is_wrapper(module):
 
 
 class ModuleNames:
-    """Text ids of names by the module's id(); an entry goes away with its module."""
+    """Text ids of names by the module's id(); an entry goes away with its module.
+
+    `strays` are those that were only ever called inside a module that doesn't contain them.
+    """
 
     def __init__(self, native):
         self._native = native
         self.ids = {}
         self._references = {}
+        self.strays = set()
 
     def add_tree(self, root):
         for name, module in root.named_modules():
@@ -45,52 +49,48 @@ class ModuleNames:
     def add_stray(self, module):
         """Called inside another one, without being its child."""
         self._set(module, "", type(module).__name__)
+        self.strays.add(id(module))
         return self.ids[id(module)]
 
     def _set(self, module, name, type_name):
         key = id(module)
         self.ids[key] = self._native.text(name or type_name)
+        self.strays.discard(key)
         if key not in self._references:
             self._references[key] = weakref.ref(module, lambda _: self._forget(key))
 
     def _forget(self, key):
         self.ids.pop(key, None)
         self._references.pop(key, None)
+        self.strays.discard(key)
 
 
 def install(native, phase, known):
     module_names = ModuleNames(native)
-    ids = module_names.ids
+    ids, strays = module_names.ids, module_names.strays
     is_compiling = torch.compiler.is_compiling
     inside_backward = torch._C._current_graph_task_id
     enter, leave, backward = native.enter, native.leave, phases.BACKWARD
-    seen_roots = weakref.WeakSet()
     original = torch.nn.Module._call_impl
     working = True
 
-    def name_new(module):
-        """Of a module that has no name yet, before it is entered."""
-        if native.inside_module():
+    def name_new(module, recomputed):
+        """Of a module that is about to be called and has no name, or none that says where it belongs."""
+        if recomputed or native.inside_module():
             return module_names.add_stray(module)
         module_names.add_tree(module)
+        known.model_is_called(module)
         return ids[id(module)]
-
-    def root_enters(module):
-        if module not in seen_roots:
-            seen_roots.add(module)
-            module_names.add_tree(module)  # it may have been called inside another one before
-            known.model_is_called(module)
-        phase.root_enters(module)
 
     def before_forward(module, key):
         nonlocal working
         try:
+            recomputed = phase.kind == backward and inside_backward() != -1
             text = ids.get(key)
-            if text is None:
-                text = name_new(module)
-            flags = RECOMPUTE if phase.kind == backward and inside_backward() != -1 else 0
-            if enter(key, text, flags):
-                root_enters(module)
+            if text is None or (key in strays and not recomputed and not native.inside_module()):
+                text = name_new(module, recomputed)
+            if enter(key, text, RECOMPUTE if recomputed else 0) and not recomputed:
+                phase.root_enters(module)
         except Exception as error:
             working = False
             native.setting("layer.agent.modules", describe(error))
