@@ -18,8 +18,8 @@ void ReleaseAddresses(std::uintptr_t address, std::size_t bytes);
 // Zeroes a range by giving its whole pages back.
 void ZeroRange(std::uintptr_t address, std::size_t bytes);
 
-// Backs a reserved range by a new file in memory, keeping its content, so that it can be mapped again elsewhere. Returns
-// the file's descriptor, -1 with errno where that failed.
+// Backs a reserved range by a new file in memory, keeping its content, so that it can be mapped again elsewhere.
+// Returns the file's descriptor, -1 with errno where that failed.
 int ShareRange(std::uintptr_t address, std::size_t bytes);
 // Maps such a file at a reserved range; false with errno where that failed.
 bool MapShared(std::uintptr_t address, std::size_t bytes, int fd, std::size_t offset);

@@ -172,8 +172,7 @@ SIMGPU_API cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* depen
 }
 
 #undef cuStreamUpdateCaptureDependencies
-SIMGPU_API cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count,
-                                             unsigned flags) {
+SIMGPU_API cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count, unsigned flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, dependencies, nullptr, count, flags);
 }
 

@@ -1,5 +1,5 @@
-// Older forms of entry points that newer ones replaced without changing what they take, and calls that have nothing to do
-// on a device that isn't there.
+// Older forms of entry points that newer ones replaced without changing what they take, and calls that have nothing to
+// do on a device that isn't there.
 #include <cstring>
 
 #include "tools/simgpu/driver/context.h"

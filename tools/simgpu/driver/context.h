@@ -22,8 +22,8 @@ struct Context {
   unsigned flags = 0;
   Stream* legacy_stream = nullptr;
   std::map<std::uint64_t, Stream*> thread_streams{};  // by thread: the per-thread default streams
-  std::uint64_t code_bytes = 0;      // of loaded functions
-  std::uint64_t code_charged = 0;    // of these, in whole chunks, taken from the device
+  std::uint64_t code_bytes = 0;                       // of loaded functions
+  std::uint64_t code_charged = 0;                     // of these, in whole chunks, taken from the device
   std::map<CUlimit, std::size_t> limits{};
 };
 

@@ -122,9 +122,9 @@ CUresult DescribeCopy(const CUDA_MEMCPY3D& copy, Operation* operation) {
 
 Operation DescribeFill(CUdeviceptr address, std::size_t pitch, unsigned value, unsigned element, std::size_t width,
                        std::size_t height) {
-  return {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-          .bytes = width * element * height,
-          .effect = [=] { Fill(address, pitch, value, element, width, height); }};
+  return {.type = CU_GRAPH_NODE_TYPE_MEMSET, .bytes = width * element * height, .effect = [=] {
+            Fill(address, pitch, value, element, width, height);
+          }};
 }
 
 namespace {
@@ -213,8 +213,8 @@ using simgpu::Address;
 using simgpu::Move;
 using simgpu::Set;
 
-// A synchronous copy has nothing to wait for: the same as an asynchronous one on the default stream. The per-thread twins
-// of all of these are generated.
+// A synchronous copy has nothing to wait for: the same as an asynchronous one on the default stream. The per-thread
+// twins of all of these are generated.
 
 SIMGPU_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return Move(stream, to, from, bytes);

@@ -126,13 +126,10 @@ Device* FindDevice(CUdevice device) {
 }
 
 CUresult ChargeDevice(const Device& device, std::uint64_t bytes) {
-  return NodeState::Get()->Charge(device.physical, bytes, DeviceLimitBytes()) ? CUDA_SUCCESS
-                                                                              : CUDA_ERROR_OUT_OF_MEMORY;
+  return NodeState::Get()->Charge(device.physical, bytes, DeviceLimitBytes()) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void DischargeDevice(const Device& device, std::uint64_t bytes) {
-  NodeState::Get()->Discharge(device.physical, bytes);
-}
+void DischargeDevice(const Device& device, std::uint64_t bytes) { NodeState::Get()->Discharge(device.physical, bytes); }
 
 void DeviceMemory(const Device& device, std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
   const std::uint64_t limit = DeviceLimitBytes();

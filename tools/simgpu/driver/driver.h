@@ -50,13 +50,13 @@ class Guard {
 CUresult Ready();
 
 struct Device {
-  int ordinal;   // in this process, after CUDA_VISIBLE_DEVICES
-  int physical;  // on the node
+  int ordinal;                 // in this process, after CUDA_VISIBLE_DEVICES
+  int physical;                // on the node
   Context* primary = nullptr;  // made at the first retain, then kept
 };
 
-// Figures of every device, and of the library itself (driver.version). Null, with a message, where the profile cannot be
-// read. Works before cuInit.
+// Figures of every device, and of the library itself (driver.version). Null, with a message, where the profile cannot
+// be read. Works before cuInit.
 const Profile* GetProfile();
 std::uint64_t DeviceTotalBytes();
 // What may be in use on a device by processes: total less the driver's own.

@@ -6,9 +6,9 @@
 namespace simgpu {
 
 struct EntryPoint {
-  const char* name;    // without version suffix
-  int since;           // version of CUDA, as 1000 * major + 10 * minor
-  void (*function)();  // for the legacy default stream
+  const char* name;      // without version suffix
+  int since;             // version of CUDA, as 1000 * major + 10 * minor
+  void (*function)();    // for the legacy default stream
   void (*per_thread)();  // null: the entry point has no such twin
 };
 

@@ -25,9 +25,7 @@ std::int64_t Now() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-bool HasCompleted(const Event& event) {
-  return !event.recorded || IsDone(event.count, *event.synchronized);
-}
+bool HasCompleted(const Event& event) { return !event.recorded || IsDone(event.count, *event.synchronized); }
 
 }  // namespace
 
@@ -88,10 +86,11 @@ SIMGPU_API cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsign
   if ((flags & CU_EVENT_RECORD_EXTERNAL) != 0) {
     // A node that records the event at each launch, instead of an edge of the capture.
     simgpu::CaptureNode(stream, {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                                 .effect = [handle, done = stream->synchronized] {
-                                   const Guard inner;
-                                   simgpu::RecordNow(handle, done);
-                                 }})
+                                 .effect =
+                                     [handle, done = stream->synchronized] {
+                                       const Guard inner;
+                                       simgpu::RecordNow(handle, done);
+                                     }})
         ->event = handle;
     return CUDA_SUCCESS;
   }

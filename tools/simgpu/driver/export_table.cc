@@ -19,8 +19,10 @@ CUresult Number(const char* key, std::uint64_t* value) {
     const char* key;
     std::uint64_t value;
   } settings[] = {
-      {"option.copy_max", options.copy_max},   {"option.timeout_s", options.timeout_s},
-      {"option.verbose", options.verbose},     {"option.event_lag", options.event_lag},
+      {"option.copy_max", options.copy_max},
+      {"option.timeout_s", options.timeout_s},
+      {"option.verbose", options.verbose},
+      {"option.event_lag", options.event_lag},
       {"option.devices", static_cast<std::uint64_t>(options.devices)},
   };
   for (const auto& setting : settings) {

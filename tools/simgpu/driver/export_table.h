@@ -11,11 +11,13 @@
 // What the other stand-ins can rely on, in the driver's public API:
 //  - Every entry point of cuda.h is there, by dlsym and by cuGetProcAddress(_v2). cuGetProcAddress answers by (name,
 //    version, flags) as the genuine one: "cuMemAlloc" at >= 3020 is cuMemAlloc_v2, "cuGetProcAddress" at 11030 is the
-//    four-argument one and at >= 12000 the five-argument one, flags 2 gives `_ptsz`/`_ptds` variants where there are any.
+//    four-argument one and at >= 12000 the five-argument one, flags 2 gives `_ptsz`/`_ptds` variants where there are
+//    any.
 //  - Any image is accepted by cuModuleLoadData*/cuLibraryLoadData*: it is only measured, never read as code. Any kernel
 //    name is found in it. A stand-in that wants its kernels seen (streams, events, capture, activity) loads an image of
 //    its own (any non-null pointer to at least 16 bytes), gets kernels by name and launches them with cuLaunchKernel.
-//  - Launched kernels do nothing, and arguments are not read. Copies and memsets up to SIMGPU_COPY_MAX really happen, at
+//  - Launched kernels do nothing, and arguments are not read. Copies and memsets up to SIMGPU_COPY_MAX really happen,
+//  at
 //    the time of the call; memory read by the host through a device pointer is what was last written there so.
 //  - Device pointers are valid host addresses of this process: a stand-in that has to move small values (a scalar
 //    all-reduce) reads and writes them directly. Large ranges must not be touched: they have no pages.
@@ -50,7 +52,7 @@ struct Activity {
   std::uint32_t block[3];
   std::uint32_t shared_bytes;  // dynamic
   std::uint64_t bytes;         // memcpy, memset
-  std::uint32_t copy_kind;     // memcpy: 1 host to device, 2 device to host, 8 device to device (CUpti_ActivityMemcpyKind)
+  std::uint32_t copy_kind;  // memcpy: 1 host to device, 2 device to host, 8 device to device (CUpti_ActivityMemcpyKind)
   std::uint64_t start_ns;
   std::uint64_t end_ns;
   std::uint64_t graph_node;  // 0: not out of a graph
@@ -63,7 +65,7 @@ using ActivityCallback = void (*)(void* user, const Activity* activity);
 struct NodeDevice {
   std::size_t size;  // sizeof(NodeDevice) of the caller
   CUuuid uuid;
-  char pci_bus_id[20];  // "0000:10:00.0"
+  char pci_bus_id[20];           // "0000:10:00.0"
   std::uint64_t total_bytes;     // as cuMemGetInfo says
   std::uint64_t reserved_bytes;  // of these, the driver's own
   std::uint64_t used_bytes;      // by processes
@@ -91,8 +93,8 @@ struct ExportTable {
   std::uint64_t (*launches)();
 
   // Says how large a global variable of a loaded image is, since the image isn't read: cuLibraryGetGlobal and
-  // cuModuleGetGlobal then give that many bytes (64 KiB for names that were never declared). `image` is the pointer that
-  // was given to the load call.
+  // cuModuleGetGlobal then give that many bytes (64 KiB for names that were never declared). `image` is the pointer
+  // that was given to the load call.
   CUresult (*declare_global)(const void* image, const char* name, std::size_t bytes);
 
   // The node's devices (SIMGPU_DEVICES, by physical index) and their processes, for NVML. `count` is the room in

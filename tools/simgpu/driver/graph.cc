@@ -263,8 +263,7 @@ SIMGPU_API cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgra
   const Guard guard;
   if (!simgpu::IsEvent(event)) return CUDA_ERROR_INVALID_VALUE;
   Node* added = nullptr;
-  SIMGPU_RETURN_IF_ERROR(
-      Add(node, graph, dependencies, count, {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT}, &added));
+  SIMGPU_RETURN_IF_ERROR(Add(node, graph, dependencies, count, {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT}, &added));
   added->event = event;
   return CUDA_SUCCESS;
 }
@@ -330,8 +329,7 @@ SIMGPU_API cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* d
       // No kernel computes the condition, so a body never runs. It can be built.
       const Guard guard;
       Node* added = nullptr;
-      SIMGPU_RETURN_IF_ERROR(
-          Add(node, graph, dependencies, count, {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL}, &added));
+      SIMGPU_RETURN_IF_ERROR(Add(node, graph, dependencies, count, {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL}, &added));
       for (unsigned i = 0; i < parameters->conditional.size; ++i) {
         added->bodies.push_back(simgpu::NewGraph(added->graph->context));
       }
@@ -460,8 +458,8 @@ SIMGPU_API cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, CU
   return simgpu::GiveList(NodeOf(node)->dependents, nodes, count);
 }
 
-SIMGPU_API cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                                  const CUgraphEdgeData*, size_t count) {  // v2
+SIMGPU_API cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
+                                  size_t count) {  // v2
   SIMGPU_ENTER();
   const Guard guard;
   if (GraphOf(graph) == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return CUDA_ERROR_INVALID_VALUE;

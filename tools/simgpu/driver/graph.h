@@ -1,4 +1,5 @@
-// Graphs: nodes and edges, made by capture or by hand, their instances, and what a node does when an instance is launched.
+// Graphs: nodes and edges, made by capture or by hand, their instances, and what a node does when an instance is
+// launched.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,12 @@ struct Node {
   Operation operation;
   std::vector<Node*> dependencies{};
   std::vector<Node*> dependents{};
-  CUfunction function = nullptr;            // kernel
-  CUDA_KERNEL_NODE_PARAMS kernel{};         // kernel; argument pointers are not kept
-  std::shared_ptr<GraphMemory> memory{};    // allocation, free
-  std::vector<Graph*> bodies{};             // child graph, conditional
-  CUevent event = nullptr;                  // event record, event wait
-  bool enabled = true;                      // in an instance
+  CUfunction function = nullptr;          // kernel
+  CUDA_KERNEL_NODE_PARAMS kernel{};       // kernel; argument pointers are not kept
+  std::shared_ptr<GraphMemory> memory{};  // allocation, free
+  std::vector<Graph*> bodies{};           // child graph, conditional
+  CUevent event = nullptr;                // event record, event wait
+  bool enabled = true;                    // in an instance
 };
 
 // A resource of the program that graphs keep alive.

@@ -198,10 +198,9 @@ SIMGPU_API cuGraphExecUpdate(CUgraphExec handle, CUgraph graph_handle, CUgraphEx
   if (exec == nullptr || graph == nullptr || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<simgpu::Node> nodes;
   *info = {};
-  const bool same_shape =
-      simgpu::Flatten(*graph, &nodes) && nodes.size() == exec->nodes.size() &&
-      std::equal(nodes.begin(), nodes.end(), exec->nodes.begin(),
-                 [](const auto& a, const auto& b) { return a.operation.type == b.operation.type; });
+  const bool same_shape = simgpu::Flatten(*graph, &nodes) && nodes.size() == exec->nodes.size() &&
+                          std::equal(nodes.begin(), nodes.end(), exec->nodes.begin(),
+                                     [](const auto& a, const auto& b) { return a.operation.type == b.operation.type; });
   if (!same_shape) {
     info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;

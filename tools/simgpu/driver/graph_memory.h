@@ -1,8 +1,8 @@
 // Memory that graphs allocate (allocation and free nodes).
 //
-// An allocation node's address is known when the node is made. Its physical memory is taken when an instance of the graph
-// is first launched or uploaded, and kept for further launches until the graph is gone or the device's graph memory is
-// trimmed.
+// An allocation node's address is known when the node is made. Its physical memory is taken when an instance of the
+// graph is first launched or uploaded, and kept for further launches until the graph is gone or the device's graph
+// memory is trimmed.
 #pragma once
 
 #include <cstddef>

@@ -42,9 +42,8 @@ CUresult SetFill(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARA
 CUresult SetHost(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* host) {
   SIMGPU_ENTER();
   if (host == nullptr || host->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return SetEffect(exec, node, {.type = CU_GRAPH_NODE_TYPE_HOST, .effect = [fn = host->fn, user = host->userData] {
-                                  fn(user);
-                                }});
+  return SetEffect(exec, node,
+                   {.type = CU_GRAPH_NODE_TYPE_HOST, .effect = [fn = host->fn, user = host->userData] { fn(user); }});
 }
 
 CUresult SetEvent(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, CUevent event) {

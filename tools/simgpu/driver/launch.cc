@@ -19,9 +19,8 @@ struct Shape {
 };
 
 Operation Describe(CUfunction function, const Shape& shape) {
-  Operation operation = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                         .name = FunctionName(function),
-                         .shared_bytes = shape.shared_bytes};
+  Operation operation = {
+      .type = CU_GRAPH_NODE_TYPE_KERNEL, .name = FunctionName(function), .shared_bytes = shape.shared_bytes};
   std::copy(std::begin(shape.grid), std::end(shape.grid), operation.grid);
   std::copy(std::begin(shape.block), std::end(shape.block), operation.block);
   return operation;
@@ -80,8 +79,7 @@ std::uint64_t KernelCount() { return kernels.load(std::memory_order_relaxed); }
 }  // namespace simgpu
 
 SIMGPU_API cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void**,
-                          void**) {
+                          unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void**, void**) {
   return simgpu::Launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, stream);
 }
 
@@ -116,8 +114,8 @@ SIMGPU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUf
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared_bytes);
 }
 
-SIMGPU_API cuOccupancyMaxPotentialBlockSize(int* least_grid, int* block_size, CUfunction function,
-                                            CUoccupancyB2DSize, size_t shared_bytes, int limit) {
+SIMGPU_API cuOccupancyMaxPotentialBlockSize(int* least_grid, int* block_size, CUfunction function, CUoccupancyB2DSize,
+                                            size_t shared_bytes, int limit) {
   SIMGPU_ENTER();
   if (least_grid == nullptr || block_size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *block_size = limit > 0 ? std::min(limit, 1024) : 1024;

@@ -30,15 +30,15 @@ struct Allocation {
   std::uintptr_t address;
   std::size_t bytes;  // as asked for
   MemoryKind kind;
-  Context* context;            // it goes with its context; null: mapped memory
-  Device* device;              // null: on the host
-  std::size_t extent = 0;      // address space it takes, where it has its own
-  std::uint64_t charged = 0;   // physical bytes it has taken from the device for itself
-  Pool* pool = nullptr;        // kAsync
-  bool in_chunk = false;       // a part of a chunk of its context
-  int shared_fd = -1;          // once exported
-  unsigned flags = 0;          // of the host allocation or registration
-  std::uint64_t id = 0;        // never reused
+  Context* context;           // it goes with its context; null: mapped memory
+  Device* device;             // null: on the host
+  std::size_t extent = 0;     // address space it takes, where it has its own
+  std::uint64_t charged = 0;  // physical bytes it has taken from the device for itself
+  Pool* pool = nullptr;       // kAsync
+  bool in_chunk = false;      // a part of a chunk of its context
+  int shared_fd = -1;         // once exported
+  unsigned flags = 0;         // of the host allocation or registration
+  std::uint64_t id = 0;       // never reused
 };
 
 // All below: with the lock held.

@@ -392,8 +392,8 @@ SIMGPU_API cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
   const Guard guard;
   const simgpu::Function* function = simgpu::FunctionOf(handle);
   if (state == nullptr || function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *state = function->loaded_in.count(context) != 0 ? CU_FUNCTION_LOADING_STATE_LOADED
-                                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
+  *state =
+      function->loaded_in.count(context) != 0 ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
   return CUDA_SUCCESS;
 }
 

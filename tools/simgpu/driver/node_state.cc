@@ -38,7 +38,8 @@ std::uint64_t StartTime(pid_t pid) {
   if (field == nullptr) return 0;
   ++field;
   if (field[0] == ' ' && (field[1] == 'Z' || field[1] == 'X')) return 0;  // dead, waiting to be reaped
-  for (int skipped = 0; skipped < 20 && field != nullptr; ++skipped) field = std::strchr(field + 1, ' ');
+  // Here begins the third field; the start time is the 22nd.
+  for (int at = 3; at < 22 && field != nullptr; ++at) field = std::strchr(field + 1, ' ');
   return field == nullptr ? 0 : std::strtoull(field + 1, nullptr, 10);
 }
 

@@ -1,11 +1,11 @@
 // Who uses how much of which device, for all processes of a node.
 //
-// With SIMGPU_NODE set, the state is a file in /dev/shm that every process of that name maps: cuMemGetInfo and NVML then
-// see the use of all of them, as on a real node. Otherwise the same structure is private to the process.
+// With SIMGPU_NODE set, the state is a file in /dev/shm that every process of that name maps: cuMemGetInfo and NVML
+// then see the use of all of them, as on a real node. Otherwise the same structure is private to the process.
 //
-// Rules: a slot belongs to one process, which alone writes it. Anything that depends on other processes' slots (a charge,
-// the search for a free slot) is done under an exclusive flock on the file, which the kernel drops when its holder dies.
-// Sums need no repair after a death: a dead process's slot counts for nothing and is reused.
+// Rules: a slot belongs to one process, which alone writes it. Anything that depends on other processes' slots (a
+// charge, the search for a free slot) is done under an exclusive flock on the file, which the kernel drops when its
+// holder dies. Sums need no repair after a death: a dead process's slot counts for nothing and is reused.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ struct ProcessUse {
 
 class NodeState {
  public:
-  // The state of this process's node; null, with a message, where the shared file cannot be had. Without `register_self`
-  // it can be read (NVML needs no context).
+  // The state of this process's node; null, with a message, where the shared file cannot be had. Without
+  // `register_self` it can be read (NVML needs no context).
   static NodeState* Get();
 
   // Takes `bytes` on a device, unless less than that is free below `limit`. 0: done, otherwise nothing was taken.

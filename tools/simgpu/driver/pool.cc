@@ -146,7 +146,11 @@ void ReleasePoolsOf(Device* device) {
   Pools& pools = GetPools();
   pools.current.erase(device);
   for (Pool* pool : pools.all) {
-    if (pool->device == device) GiveBack(pool, 0);
+    if (pool->device != device) continue;
+    GiveBack(pool, 0);
+    pool->used_high = pool->used;
+    pool->reserved_high = pool->reserved();
+    if (pool->is_default) pool->release_threshold = 0;
   }
 }
 
@@ -154,10 +158,10 @@ void ReleasePoolsOf(Device* device) {
 
 using simgpu::Device;
 using simgpu::FindDevice;
-using simgpu::PoolOf;
 using simgpu::Guard;
-using simgpu::Pool;
 using simgpu::HandleOf;
+using simgpu::Pool;
+using simgpu::PoolOf;
 
 // ---- Allocations
 

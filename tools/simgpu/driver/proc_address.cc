@@ -17,8 +17,7 @@ constexpr int kPerThreadSince = 7000;
 CUresult Find(const char* name, int version, cuuint64_t flags, void** function,
               CUdriverProcAddressQueryResult* status) {
   *function = nullptr;
-  constexpr cuuint64_t kBothStreams =
-      CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  constexpr cuuint64_t kBothStreams = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   if ((flags & ~kBothStreams) != 0 || flags == kBothStreams) return CUDA_ERROR_INVALID_VALUE;
   const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   if (per_thread && version < kPerThreadSince) return CUDA_ERROR_INVALID_VALUE;

@@ -12,10 +12,9 @@ namespace {
 
 // What the driver itself cannot do without. All are numbers.
 constexpr const char* kRequired[] = {
-    "memory.total_bytes",   "memory.reserved_bytes",     "nvml.total_bytes",
-    "compute_capability.major", "compute_capability.minor", "multiprocessors",
-    "context.bytes",        "module.bytes_per_function", "memory.granularity",
-    "memory.small_limit",   "pool.chunk_bytes",          "driver.version",
+    "memory.total_bytes",       "memory.reserved_bytes", "nvml.total_bytes", "compute_capability.major",
+    "compute_capability.minor", "multiprocessors",       "context.bytes",    "module.bytes_per_function",
+    "memory.granularity",       "memory.small_limit",    "pool.chunk_bytes", "driver.version",
 };
 
 std::string Trim(const std::string& text) {

@@ -156,15 +156,15 @@ SIMGPU_API cuStreamSynchronize(CUstream handle) {
 }
 
 // Reads one property of a stream.
-#define SIMGPU_STREAM_GETTER(function, type, expression) \
-  SIMGPU_API function(CUstream handle, type* value) {    \
-    SIMGPU_ENTER();                                      \
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE; \
-    const Guard guard;                                   \
-    Stream* stream = nullptr;                            \
+#define SIMGPU_STREAM_GETTER(function, type, expression)         \
+  SIMGPU_API function(CUstream handle, type* value) {            \
+    SIMGPU_ENTER();                                              \
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;       \
+    const Guard guard;                                           \
+    Stream* stream = nullptr;                                    \
     SIMGPU_RETURN_IF_ERROR(simgpu::FindStream(handle, &stream)); \
-    *value = expression;                                 \
-    return CUDA_SUCCESS;                                 \
+    *value = expression;                                         \
+    return CUDA_SUCCESS;                                         \
   }
 SIMGPU_STREAM_GETTER(cuStreamGetPriority, int, stream->priority)
 SIMGPU_STREAM_GETTER(cuStreamGetFlags, unsigned, stream->flags)
@@ -217,9 +217,7 @@ SIMGPU_API cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemO
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuStreamAttachMemAsync(CUstream stream, CUdeviceptr, size_t, unsigned) {
-  return simgpu::Submit(stream, {});
-}
+SIMGPU_API cuStreamAttachMemAsync(CUstream stream, CUdeviceptr, size_t, unsigned) { return simgpu::Submit(stream, {}); }
 
 // ---- Attributes: kept nowhere, since nothing runs that they could steer.
 

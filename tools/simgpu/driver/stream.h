@@ -34,7 +34,7 @@ struct Stream {
   unsigned flags;
   int priority;
   std::uint32_t id;
-  std::uint64_t last_work = 0;    // count of launches when the stream last got work
+  std::uint64_t last_work = 0;  // count of launches when the stream last got work
   // Work up to this count is known to be done. Events share it, and outlive the stream.
   std::shared_ptr<std::uint64_t> synchronized = std::make_shared<std::uint64_t>(0);
   std::shared_ptr<Capture> capture{};

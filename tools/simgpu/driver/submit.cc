@@ -50,5 +50,6 @@ SIMGPU_API cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void*
     SIMGPU_RETURN_IF_ERROR(simgpu::FindStream(stream, &found));
     if (found->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  return simgpu::Submit(stream, {.type = CU_GRAPH_NODE_TYPE_HOST, .effect = [=] { callback(stream, CUDA_SUCCESS, user); }});
+  return simgpu::Submit(stream,
+                        {.type = CU_GRAPH_NODE_TYPE_HOST, .effect = [=] { callback(stream, CUDA_SUCCESS, user); }});
 }

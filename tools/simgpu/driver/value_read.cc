@@ -117,7 +117,8 @@ std::string NativePlace() {
     if (dladdr(frames[i], &info) == 0 || info.dli_fname == nullptr) continue;
     const char* slash = std::strrchr(info.dli_fname, '/');
     const std::string library = slash == nullptr ? info.dli_fname : slash + 1;
-    if (library.find("libcuda.so") == 0 || library.find("libcudart.so") == 0 || library.find("libledger") == 0) continue;
+    if (library.find("libcuda.so") == 0 || library.find("libcudart.so") == 0 || library.find("libledger") == 0)
+      continue;
     return "native " + library + (info.dli_sname == nullptr ? "" : "+" + std::string(info.dli_sname));
   }
   return "native";

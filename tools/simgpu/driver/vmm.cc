@@ -21,11 +21,11 @@ namespace {
 struct Physical {
   std::uint64_t bytes;
   CUmemAllocationProp properties;
-  Device* device;       // null: on the host
-  bool imported;        // another process is charged for it
+  Device* device;  // null: on the host
+  bool imported;   // another process is charged for it
   int handles = 1;
   int mappings = 0;
-  int fd = -1;          // once shared
+  int fd = -1;  // once shared
 };
 
 struct Mapping {
@@ -168,8 +168,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const
   } else if (!simgpu::IsHost(properties->location)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto* physical =
-      new Physical{.bytes = bytes, .properties = *properties, .device = device, .imported = false};
+  auto* physical = new Physical{.bytes = bytes, .properties = *properties, .device = device, .imported = false};
   simgpu::Handles().insert(physical);
   *handle = simgpu::HandleOf(physical);
   return CUDA_SUCCESS;
@@ -254,8 +253,8 @@ SIMGPU_API cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, 
     device = simgpu::FindDevice(i);
     properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i};
   }
-  auto* physical = new Physical{
-      .bytes = trailer.bytes, .properties = properties, .device = device, .imported = true, .fd = fd};
+  auto* physical =
+      new Physical{.bytes = trailer.bytes, .properties = properties, .device = device, .imported = true, .fd = fd};
   simgpu::Handles().insert(physical);
   *handle = simgpu::HandleOf(physical);
   return CUDA_SUCCESS;
@@ -318,7 +317,8 @@ SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
   const Guard guard;
   // The range must be covered by whole mappings.
   std::uintptr_t next = address;
-  for (auto it = Mappings().find(address); it != Mappings().end() && it->first == next && next < address + bytes; ++it) {
+  for (auto it = Mappings().find(address); it != Mappings().end() && it->first == next && next < address + bytes;
+       ++it) {
     next += it->second.bytes;
   }
   if (bytes == 0 || next != address + bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -342,7 +342,8 @@ SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDe
   if (descriptions == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   const Guard guard;
   std::uintptr_t next = address;
-  for (auto it = Mappings().find(address); it != Mappings().end() && it->first == next && next < address + bytes; ++it) {
+  for (auto it = Mappings().find(address); it != Mappings().end() && it->first == next && next < address + bytes;
+       ++it) {
     next += it->second.bytes;
     it->second.access = descriptions[0].flags;
   }

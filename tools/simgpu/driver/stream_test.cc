@@ -1,0 +1,139 @@
+#include <string>
+#include <vector>
+
+#include "tools/simgpu/driver/export_table.h"
+#include "tools/simgpu/driver/test_context.h"
+
+namespace simgpu {
+namespace {
+
+TEST_CASE("Streams know what they are") {
+  const TestContext context;
+  CUstream stream = nullptr;
+  REQUIRE_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -100));
+  int priority = 1;
+  unsigned flags = 0;
+  CUcontext owner = nullptr;
+  unsigned long long id = 0, other = 0;
+  REQUIRE_OK(cuStreamGetPriority(stream, &priority));
+  REQUIRE(priority == -5);
+  REQUIRE_OK(cuStreamGetFlags(stream, &flags));
+  REQUIRE(flags == CU_STREAM_NON_BLOCKING);
+  REQUIRE_OK(cuStreamGetCtx(stream, &owner));
+  REQUIRE(owner == context.get());
+  REQUIRE_OK(cuStreamGetId(stream, &id));
+  REQUIRE_OK(cuStreamGetId(CU_STREAM_PER_THREAD, &other));
+  REQUIRE(id != other);
+  REQUIRE_OK(cuStreamDestroy(stream));
+  REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("Host functions run in order, within the call") {
+  const TestContext context;
+  int calls = 0;
+  REQUIRE_OK(cuLaunchHostFunc(
+      nullptr, [](void* user) { ++*static_cast<int*>(user); }, &calls));
+  REQUIRE(calls == 1);
+  // They may call the driver: no lock is held.
+  REQUIRE_OK(cuLaunchHostFunc(
+      nullptr,
+      [](void* user) {
+        CUdeviceptr address = 0;
+        if (cuMemAlloc(&address, 100) == CUDA_SUCCESS && cuMemFree(address) == CUDA_SUCCESS) ++*static_cast<int*>(user);
+      },
+      &calls));
+  REQUIRE(calls == 2);
+}
+
+TEST_CASE("Launches are checked as in life") {
+  const TestContext context;
+  const CUfunction function = TestKernel();
+  REQUIRE(cuLaunchKernel(function, 0, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1024, 2, 1, 0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  int no_function = 0;
+  REQUIRE(cuLaunchKernel(reinterpret_cast<CUfunction>(&no_function), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) ==
+          CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("A subscriber sees kernels, copies and fills") {
+  const TestContext context;
+  const void* found = nullptr;
+  REQUIRE_OK(cuGetExportTable(&found, &kExportTableId));
+  const auto* table = static_cast<const ExportTable*>(found);
+  std::vector<std::string> seen;
+  const auto callback = [](void* user, const Activity* activity) {
+    const char* name = activity->kind == ActivityKind::kKernel   ? activity->name
+                       : activity->kind == ActivityKind::kMemcpy ? "copy"
+                                                                 : "fill";
+    static_cast<std::vector<std::string>*>(user)->push_back(name + std::string(" ") + std::to_string(activity->bytes));
+  };
+  REQUIRE_OK(table->subscribe_activity(callback, &seen));
+  REQUIRE(table->subscribe_activity(callback, &seen) == CUDA_ERROR_ALREADY_MAPPED);
+  const std::uint64_t launches = table->launches();
+  CUdeviceptr address = 0;
+  REQUIRE_OK(cuMemAlloc(&address, 4096));
+  REQUIRE_OK(Launch(TestKernel("gemm")));
+  REQUIRE_OK(cuMemsetD8(address, 1, 100));
+  REQUIRE_OK(cuMemcpyDtoD(address, address + 1000, 10));
+  REQUIRE_OK(table->subscribe_activity(nullptr, nullptr));
+  REQUIRE_OK(Launch(TestKernel("unseen")));
+  REQUIRE(seen == std::vector<std::string>{"gemm 0", "fill 100", "copy 10"});
+  REQUIRE(table->launches() == launches + 2);
+  REQUIRE_OK(cuMemFree(address));
+}
+
+TEST_CASE("Events without lag are complete at once") {
+  const TestContext context;
+  CUevent start = nullptr, end = nullptr;
+  float milliseconds = -1;
+  REQUIRE_OK(cuEventCreate(&start, 0));
+  REQUIRE_OK(cuEventCreate(&end, 0));
+  REQUIRE(cuEventElapsedTime(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE);
+  REQUIRE_OK(cuEventQuery(start));  // never recorded: complete
+  REQUIRE_OK(cuEventRecord(start, nullptr));
+  REQUIRE_OK(Launch(TestKernel()));
+  REQUIRE_OK(cuEventRecord(end, nullptr));
+  REQUIRE_OK(cuEventQuery(end));
+  REQUIRE_OK(cuStreamQuery(nullptr));
+  REQUIRE_OK(cuEventElapsedTime(&milliseconds, start, end));
+  REQUIRE(milliseconds > 0);
+  REQUIRE_OK(cuEventDestroy(start));
+  REQUIRE_OK(cuEventDestroy(end));
+  REQUIRE(cuEventQuery(end) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// Run with SIMGPU_EVENT_LAG=2.
+TEST_CASE("With a lag, an event completes after that many launches, or at a synchronisation", "[.lag]") {
+  const TestContext context;
+  const CUfunction kernel = TestKernel();
+  CUstream stream = nullptr, other = nullptr;
+  CUevent event = nullptr;
+  REQUIRE_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  REQUIRE_OK(cuEventCreate(&event, 0));
+  REQUIRE_OK(Launch(kernel, stream));
+  REQUIRE_OK(cuEventRecord(event, stream));
+  REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+  float milliseconds = 0;
+  REQUIRE(cuEventElapsedTime(&milliseconds, event, event) == CUDA_ERROR_NOT_READY);
+  REQUIRE_OK(Launch(kernel, other));
+  REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  REQUIRE_OK(Launch(kernel, other));
+  REQUIRE_OK(cuEventQuery(event));
+  REQUIRE_OK(cuStreamQuery(stream));
+
+  REQUIRE_OK(cuEventRecord(event, stream));
+  REQUIRE_OK(Launch(kernel, stream));
+  REQUIRE_OK(cuEventRecord(event, stream));
+  REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  REQUIRE_OK(cuStreamSynchronize(other));  // another stream's
+  REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  SECTION("of the event") { REQUIRE_OK(cuEventSynchronize(event)); }
+  SECTION("of the stream") { REQUIRE_OK(cuStreamSynchronize(stream)); }
+  SECTION("of the context") { REQUIRE_OK(cuCtxSynchronize()); }
+  REQUIRE_OK(cuEventQuery(event));
+}
+
+}  // namespace
+}  // namespace simgpu
