@@ -51,6 +51,19 @@ absl::Status CheckHeader(const FileHeader& header, std::size_t file_bytes, const
   return absl::OkStatus();
 }
 
+absl::StatusOr<FileHeader> HeaderOf(absl::Span<const std::byte> bytes, const std::string& path) {
+  if (bytes.size() < sizeof(FileHeader)) {
+    return Corrupt(path, bytes.size(),
+                   absl::StrCat("expected a header of ", record::kHeaderBytes, " bytes, the file ends at ", bytes.size(),
+                                "; its process died before it could write one, or the copy is not complete"));
+  }
+  FileHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const absl::Status status = CheckHeader(header, bytes.size(), path);
+  if (!status.ok()) return status;
+  return header;
+}
+
 }  // namespace
 
 absl::StatusOr<LedgerFile> LedgerFile::Open(const std::string& path) {
@@ -70,17 +83,16 @@ absl::StatusOr<LedgerFile> LedgerFile::FromBytes(absl::Span<const std::byte> byt
   return file;
 }
 
+absl::StatusOr<FileHeader> LedgerFile::ReadHeader(const std::string& path) {
+  const auto mapped = MappedFile::Open(path);
+  if (!mapped.ok()) return mapped.status();
+  return HeaderOf(mapped->bytes(), path);
+}
+
 absl::StatusOr<LedgerFile> LedgerFile::FromMapping(absl::Span<const std::byte> bytes, const std::string& path) {
-  if (bytes.size() < sizeof(FileHeader)) {
-    return Corrupt(path, bytes.size(),
-                   absl::StrCat("expected a header of ", record::kHeaderBytes, " bytes, the file ends at ", bytes.size(),
-                                "; its process died before it could write one, or the copy is not complete"));
-  }
-  FileHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  const absl::Status status = CheckHeader(header, bytes.size(), path);
-  if (!status.ok()) return status;
-  LedgerFile file(header);
+  const auto header = HeaderOf(bytes, path);
+  if (!header.ok()) return header.status();
+  LedgerFile file(*header);
   file.path_ = path;
   file.FindSlots(bytes);
   file.ReadDefinitions();

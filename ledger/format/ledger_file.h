@@ -38,6 +38,9 @@ class LedgerFile {
  public:
   static absl::StatusOr<LedgerFile> Open(const std::string& path);
 
+  // The header alone, checked as Open() does.
+  static absl::StatusOr<record::FileHeader> ReadHeader(const std::string& path);
+
   // The same from memory, for tests and fuzzing. `bytes` are copied; `name` stands in messages for the path.
   static absl::StatusOr<LedgerFile> FromBytes(absl::Span<const std::byte> bytes, const std::string& name);
 
