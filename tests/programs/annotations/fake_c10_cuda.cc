@@ -1,6 +1,5 @@
 // Stands for libc10_cuda.so: an allocator that reports across the border of libc10.so.
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 
 #include "tests/programs/annotations/fake_c10.h"
@@ -30,22 +29,4 @@ extern "C" [[gnu::visibility("default")]] int RunAllocator() {
                  calls.sum, sum);
   }
   return errno_kept && forwarded ? 0 : 1;
-}
-
-// Prints the nanoseconds of a report, its way through PyTorch's own function included: the least of many rounds.
-extern "C" [[gnu::visibility("default")]] int TimeReports() {
-  constexpr int kRounds = 20;
-  constexpr int kPairs = 50'000;
-  double best = 1e9;
-  for (int round = 0; round < kRounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < kPairs; ++i) {
-      c10::reportMemoryUsageToProfiler(At(0x1000), 512L, 512UL, 2097152UL, Device{1, 0});
-      c10::reportMemoryUsageToProfiler(At(0x1000), -512L, 0UL, 2097152UL, Device{1, 0});
-    }
-    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-    if (spent.count() / (2.0 * kPairs) < best) best = spent.count() / (2.0 * kPairs);
-  }
-  std::printf("%.1f\n", best);
-  return 0;
 }
