@@ -85,7 +85,10 @@ CUresult MemUnmap(const Call<decltype(&::cuMemUnmap)>& call, CUdeviceptr address
   if (guard.outermost()) NoteMapping(call.site, Kind::kUnmap, address, bytes, 0, 0);
   const CUresult result = call.real(address, bytes);
   // The last mapping of a handle that was released before gives the memory back.
-  if (guard.outermost() && result == CUDA_SUCCESS && Active()) SampleDevice(call.site.entry);
+  if (guard.outermost() && result == CUDA_SUCCESS && Active()) {
+    ErrnoSaver errno_saver;
+    SampleDevice(call.site.entry);
+  }
   return result;
 }
 

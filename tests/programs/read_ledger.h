@@ -51,6 +51,18 @@ class Ledger {
     return found;
   }
 
+  // All records of several kinds of one layout, in their order.
+  template <typename Layout>
+  std::vector<Layout> InOrder(const std::vector<record::Kind>& kinds) const {
+    std::vector<Layout> found;
+    for (const Slot& slot : slots_) {
+      if (std::any_of(kinds.begin(), kinds.end(), [&](record::Kind kind) { return Is(slot, kind); })) {
+        found.push_back(As<Layout>(slot));
+      }
+    }
+    return found;
+  }
+
   // The kinds of all records, in their order.
   std::vector<record::Kind> Kinds() const {
     std::vector<record::Kind> kinds;
