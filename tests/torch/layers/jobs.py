@@ -1,0 +1,210 @@
+"""Jobs for these tests: `python jobs.py NAME`. What a job found out itself goes to expected.json beside its ledger."""
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import torch
+from models import Decoder, graph_storages, mlp, next_token_loss
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+_library = ctypes.PyDLL(None)  # holds the interpreter's lock
+
+
+def mark(name):
+    if hasattr(_library, "ledger_mark"):
+        _library.ledger_mark(name.encode())
+
+
+def start_layers():
+    """A job without a device has to ask for them."""
+    if hasattr(_library, "ledger_start_layers"):
+        _library.ledger_start_layers()
+
+
+def expect(**values):
+    pathlib.Path(os.environ["LEDGER_DIR"], "expected.json").write_text(json.dumps(values))
+
+
+def digest(tensors):
+    total = hashlib.sha256()
+    for tensor in tensors:
+        total.update(tensor.detach().contiguous().cpu().numpy().tobytes())
+    return total.hexdigest()
+
+
+def numerics():
+    """Three steps on the CPU, to the last bit, for every kind of model; and the check of versions of saved tensors."""
+    start_layers()
+    torch.set_num_threads(1)
+    tokens = torch.randint(512, (2, 64), generator=torch.Generator().manual_seed(1))
+    for name, checkpointing in (("plain", None), ("checkpointed", False), ("checkpointed, reentrant", True)):
+        torch.manual_seed(0)
+        model = Decoder(checkpointing=checkpointing)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(3):
+            loss = next_token_loss(model, tokens)
+            loss.backward()
+            gradients = digest(p.grad for p in model.parameters())
+            optimizer.step()
+            optimizer.zero_grad()
+            print(name, step, loss.item().hex(), gradients, digest(model.parameters()))
+    a = torch.ones(4, requires_grad=True) * 2
+    b = a.sin()
+    a.add_(1)
+    with contextlib.suppress(RuntimeError):
+        b.sum().backward()
+        print("a changed saved tensor went unnoticed")
+
+
+def saved_tensors(make_loss):
+    """What the graph holds when backward begins, in the third step."""
+    found = {}
+    for step in range(3):
+        mark(f"step {step}: forward begins")
+        loss = make_loss()
+        mark(f"step {step}: forward ends")
+        found = graph_storages(loss)
+        loss.backward()
+        del loss
+    expect(storages=sorted(found.items()))
+
+
+def saved_mlp():
+    model, x = mlp().cuda(), torch.randn(512, 256, device="cuda")
+    saved_tensors(lambda: nn.functional.mse_loss(model(x), x))
+
+
+def saved_decoder(checkpointing=None):
+    model, tokens = Decoder(checkpointing=checkpointing).cuda(), torch.zeros(2, 64, dtype=torch.long, device="cuda")
+    saved_tensors(lambda: next_token_loss(model, tokens))
+
+
+def saved_autocast():
+    model, x = mlp().cuda(), torch.randn(512, 256, device="cuda")
+
+    def make_loss():
+        with torch.autocast("cuda", torch.bfloat16):
+            return model(x).float().square().mean()
+
+    saved_tensors(make_loss)
+
+
+class Scaled(nn.Module):
+    """Tied weights, a buffer, and a parameter that is created anew on the device."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(256, 256)
+        self.b = nn.Linear(256, 256, device="meta")
+        self.tied = nn.Linear(256, 256)
+        self.tied.weight = self.a.weight
+        self.register_buffer("scale", torch.ones(256))
+
+    def forward(self, x):
+        return self.tied(self.b(self.a(x))) * self.scale
+
+
+def names():
+    model = Scaled()
+    model.b.to_empty(device="cuda")
+    model = model.cuda()
+    for parameter in model.parameters():
+        nn.init.ones_(parameter)
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(64, 256, device="cuda")
+    model(x).sum().backward()
+    gradients = {name: _place(p.grad) for name, p in model.named_parameters()}
+    optimizer.step()
+    expect(
+        parameter={name: _place(p) for name, p in model.named_parameters()},
+        buffer={name: _place(b) for name, b in model.named_buffers()},
+        gradient=gradients,
+        optimizer_state={
+            f"{name}/{key}": _place(value)
+            for name, p in model.named_parameters() for key, value in optimizer.state[p].items() if value.is_cuda
+        },
+    )
+
+
+def _place(tensor):
+    storage = tensor.untyped_storage()
+    return [storage.data_ptr(), storage.nbytes()]
+
+
+def phases():
+    """Two steps of two microbatches; a gradient as a value inside the first forward; an evaluation at the end."""
+    model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        for _ in range(2):
+            y = model(x)
+            torch.autograd.grad(y.sum(), model[0].weight, create_graph=True)
+            y.mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        model(x)
+
+
+def paths():
+    """Where blocks come from: a checkpointed module, an exception out of one, and what follows."""
+    model, x = mlp().cuda(), torch.randn(64, 256, device="cuda", requires_grad=True)
+    for use_reentrant in (False, True):
+        mark(f"checkpoint {use_reentrant}: begins")
+        loss = checkpoint(model, x, use_reentrant=use_reentrant).sum()
+        mark(f"checkpoint {use_reentrant}: backward begins")
+        loss.backward()
+        mark(f"checkpoint {use_reentrant}: ends")
+    mark("plain: begins")
+    loss = model(x).sum()
+    mark("plain: backward begins")
+    loss.backward()
+    mark("plain: ends")
+    with contextlib.suppress(RuntimeError):
+        model(torch.randn(64, 3, device="cuda"))
+    mark("exception: begins")
+    torch.zeros(1 << 20, device="cuda")
+    mark("exception: ends")
+
+
+def requested():
+    """Odd sizes; a block that another stream still uses when it is freed."""
+    side = torch.cuda.Stream()
+    kept = [torch.empty(n, dtype=torch.uint8, device="cuda") for n in (1, 511, 513, 1 << 20, (1 << 20) + 1, 11_000_000)]
+    used_elsewhere = torch.empty(3_000_001, dtype=torch.uint8, device="cuda")
+    used_elsewhere.record_stream(side)
+    with torch.cuda.stream(side):
+        used_elsewhere.add_(1)
+    address = used_elsewhere.data_ptr()
+    del used_elsewhere
+    torch.cuda.synchronize()
+    kept.append(torch.empty(5, dtype=torch.uint8, device="cuda"))
+    blocks = []
+    for segment in torch.cuda.memory_snapshot():
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                blocks.append([block["address"], block["size"], block["requested_size"]])
+    mark("snapshot")
+    expect(blocks=blocks, delayed=address)
+
+
+JOBS = {
+    "numerics": numerics,
+    "saved_mlp": saved_mlp,
+    "saved_decoder": saved_decoder,
+    "saved_decoder_checkpointed": lambda: saved_decoder(False),
+    "saved_autocast": saved_autocast,
+    "names": names,
+    "phases": phases,
+    "paths": paths,
+    "requested": requested,
+}
+
+if __name__ == "__main__":
+    JOBS[sys.argv[1]]()

@@ -1,0 +1,215 @@
+"""The driver behind the tests torch.layers.*: what the op adapter and the agent say, against what a job found out itself.
+
+    run_layers.py --build DIR --scratch DIR NAME      status 0: every check holds; 1: one does not; 77: it cannot run here
+    run_layers.py --list
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import ledger_file as lf  # noqa: E402
+from job import Failure, Job  # noqa: E402
+
+SKIPPED = 77
+
+
+def require(holds, message):
+    if not holds:
+        raise Failure(message)
+
+
+class Case:
+    def __init__(self, build, folder):
+        self.build = build
+        self.folder = folder
+
+    def run(self, name, environment=None, recorded=True):
+        folder = self.folder / ("recorded" if recorded else "plain")
+        outcome = Job(self.build, [HERE / "jobs.py", name], environment=environment or {}).run(folder, recorded)
+        require(outcome.status == 0, f"the job ended with status {outcome.status}\n{outcome.stderr[-3000:]}")
+        return outcome
+
+    def ledger(self):
+        files = list((self.folder / "recorded").glob("*.ledger"))
+        require(len(files) == 1, f"expected one ledger, got {[file.name for file in files]}")
+        return lf.Ledger(files[0])
+
+    def expected(self):
+        return json.loads((self.folder / "recorded/expected.json").read_text())
+
+
+def layers_are_on(ledger):
+    settings = ledger.settings()
+    for layer in ("layer.adapter", "layer.agent"):
+        require(settings.get(layer) == "on", f"{layer} is {settings.get(layer)!r}, expected 'on'")
+    failed = {key: value for key, value in settings.items() if value.startswith("failed")}
+    require(not failed, f"parts have failed: {failed}")
+
+
+def numerics(case):
+    """Bit-identical losses, gradients and parameters on the CPU; autograd's checks as they were."""
+    recorded, plain = case.run("numerics"), case.run("numerics", recorded=False)
+    layers_are_on(case.ledger())
+    require(len(plain.stdout.splitlines()) == 9, f"expected 9 lines, got:\n{plain.stdout}")
+    require(recorded.stdout == plain.stdout, f"with the ledger:\n{recorded.stdout}without:\n{plain.stdout}")
+
+
+def saved(name):
+    def run(case):
+        """The bytes that nodes save in a forward are those of a walk of the graph."""
+        case.run(name)
+        ledger = case.ledger()
+        layers_are_on(ledger)
+        events = ledger.between("step 2: forward begins", "step 2: forward ends")
+        live = {}
+        for event in events:
+            if event.kind == lf.SAVED_TENSOR and not event.flags & lf.PACKED:
+                live[event.address] = event.storage_bytes
+        expected = dict(map(tuple, case.expected()["storages"]))
+        require(expected, "the job found nothing that is saved")
+        require(live == expected, f"{name}: nodes saved {sum(live.values())} bytes in {len(live)} storages, "
+                                  f"the graph holds {sum(expected.values())} in {len(expected)}")
+        unknown = [event for event in events if event.kind == lf.SAVED_TENSOR and not event.scope]
+        require(not unknown, f"{len(unknown)} tensors were saved by no op")
+    return run
+
+
+def names(case):
+    """Every parameter, buffer, gradient and state is named, at its address and with its bytes."""
+    case.run("names")
+    ledger, expected = case.ledger(), case.expected()
+    layers_are_on(ledger)
+    said = {category: {} for category in lf.CATEGORIES}
+    parameters = {}
+    for event in ledger.of(lf.NAME):
+        name = ledger.texts[event.text]
+        category = lf.CATEGORIES[event.category]
+        if category == "parameter":
+            parameters[event.address] = name
+        if event.flags & lf.FROM_GRAPH:
+            name = parameters[event.belongs_to]
+        key = f"{name}/{ledger.texts[event.key]}" if event.key else name
+        said[category][key] = [event.address, event.bytes]
+    for category, entries in expected.items():
+        for name, place in entries.items():
+            require(said[category].get(name) == place, f"{category} {name}: expected {place}, said {said[category].get(name)}")
+    tied = [e for e in ledger.of(lf.NAME) if e.category == 1 and ledger.texts[e.text] == "tied.weight" and e.address != expected["parameter"]["a.weight"][0]]
+    require(not tied, "a tied weight was given a place of its own")
+
+
+def phases(case):
+    """Forward, backward, optimizer, in the order of the program; steps counted by it."""
+    case.run("phases")
+    ledger = case.ledger()
+    layers_are_on(ledger)
+    microbatch = ["forward", "backward", "forward", "backward", "between"]
+    step = microbatch * 2 + ["optimizer", "between"]
+    expected = [(kind, 0) for kind in step] + [(kind, 1) for kind in step] + [("evaluation", 1), ("between", 1)]
+    said = [(lf.PHASES[event.phase], event.step) for event in ledger.of(lf.PHASE)]
+    require(said == expected, f"expected {expected},\nsaid {said}")
+
+
+def paths(case):
+    """Recomputation is told apart; backward nodes know their module; an exception leaves no module open."""
+    case.run("paths")
+    ledger = case.ledger()
+    layers_are_on(ledger)
+
+    def blocks(begin, end):
+        return [event for event in ledger.between(begin, end) if event.kind == lf.BLOCK_ALLOC]
+
+    def recomputed(events):
+        return sum(event.size for event in events if ledger.path(event.scope) and ledger.path(event.scope)[-1].flags & lf.RECOMPUTE)
+
+    for kind in ("checkpoint False", "checkpoint True", "plain"):
+        require(recomputed(blocks(f"{kind}: begins", f"{kind}: backward begins")) == 0, f"{kind}: recomputation in forward")
+        again = recomputed(blocks(f"{kind}: backward begins", f"{kind}: ends"))
+        require((again > 0) == kind.startswith("checkpoint"), f"{kind}: {again} bytes of recomputation in backward")
+    backward = [ledger.path(event.scope) for event in blocks("plain: backward begins", "plain: ends")]
+    nodes = [scope for path in backward for scope in path if scope.flags & lf.BACKWARD and scope.name == "GeluBackward0"]
+    require(nodes, "no block of GELU's backward node")
+    origins = {ledger.scopes[node.origin].name if node.origin else "" for node in nodes}
+    require(origins == {"1"}, f"GELU's backward comes from {origins}, expected the module '1'")
+    after = [[scope.name for scope in ledger.path(event.scope)] for event in blocks("exception: begins", "exception: ends")]
+    require(after and all(path and path[0].startswith("aten::") for path in after), f"after an exception blocks come from {after}")
+
+
+def requested(case):
+    """The bytes that were asked for, as torch's snapshot has them; a delayed free and its end."""
+    case.run("requested", {"SIMGPU_EVENT_LAG": "50"})
+    ledger, expected = case.ledger(), case.expected()
+    layers_are_on(ledger)
+    live = {}
+    for event in ledger.events:
+        if event.kind == lf.MARK:
+            break
+        if event.kind in (lf.BLOCK_ALLOC, lf.BLOCK_SEEN):
+            live[event.address] = (event.size, event.requested)
+        elif event.kind == lf.BLOCK_FREE:
+            live.pop(event.address)
+    wrong = [block for block in expected["blocks"] if live.get(block[0]) != tuple(block[1:])]
+    require(len(expected["blocks"]) == 7 and not wrong, f"of {expected['blocks']} these differ: {wrong}, the ledger has {live}")
+    kinds = [event.kind for event in ledger.events if getattr(event, "address", None) == expected["delayed"]]
+    at = kinds.index(lf.BLOCK_PENDING)
+    require(kinds[at : at + 3] == [lf.BLOCK_PENDING, lf.BLOCK_FREE, lf.BLOCK_REUSABLE], f"the delayed block's records: {kinds}")
+
+
+def switched_off(case):
+    """LEDGER_AGENT=0 and LEDGER_ADAPTER=0: blocks as ever, and nothing else."""
+    case.run("phases", {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"})
+    ledger = case.ledger()
+    settings = ledger.settings()
+    for layer in ("layer.agent", "layer.adapter"):
+        require(settings.get(layer, "").startswith("off"), f"{layer} is {settings.get(layer)!r}, expected 'off ...'")
+    others = {event.kind for event in ledger.events} & {lf.SAVED_TENSOR, lf.PHASE, lf.NAME, lf.SEGMENT_ALLOC}
+    require(ledger.of(lf.BLOCK_ALLOC) and not others, f"records of kinds {others} were written")
+
+
+CASES = {
+    "numerics": numerics,
+    "saved_mlp": saved("saved_mlp"),
+    "saved_decoder": saved("saved_decoder"),
+    "saved_decoder_checkpointed": saved("saved_decoder_checkpointed"),
+    "saved_autocast": saved("saved_autocast"),
+    "names": names,
+    "phases": phases,
+    "paths": paths,
+    "requested": requested,
+    "switched_off": switched_off,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--scratch", type=pathlib.Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("name", nargs="?", choices=CASES)
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(CASES))
+        return 0
+    if not (arguments.name and arguments.build and arguments.scratch):
+        parser.error("--build, --scratch and the name of a case are needed")
+    if not (arguments.build / "venv/complete").exists():
+        print(f"SKIPPED: no PyTorch in {arguments.build}/venv; scripts/build puts it there")
+        return SKIPPED
+    if not list((arguments.build / "lib/adapter").glob("*/libledger_torch.so")):
+        print(f"SKIPPED: no op adapter in {arguments.build}/lib/adapter; 'gpuledger adapter build' makes it")
+        return SKIPPED
+    try:
+        CASES[arguments.name](Case(arguments.build, arguments.scratch / arguments.name))
+    except Failure as failure:
+        print(f"FAILED  {failure}")
+        return 1
+    print(f"ok      {CASES[arguments.name].__doc__}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
