@@ -75,15 +75,11 @@ def pinned_versions(torch):
     return versions
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--torch", required=True, help="site-packages/torch")
-    parser.add_argument("--out", required=True, help="folder to write into")
-    arguments = parser.parse_args()
-    files = sorted(glob.glob(os.path.join(arguments.torch, "lib", "*.so"))
-                   + glob.glob(os.path.join(arguments.torch, "_C*.so")))
+def write(torch, folder):
+    """Writes the lists described above for the PyTorch in `torch` into `folder`."""
+    files = sorted(glob.glob(os.path.join(torch, "lib", "*.so")) + glob.glob(os.path.join(torch, "_C*.so")))
     if not files:
-        sys.exit(f"torch_symbols.py: {arguments.torch}: no lib/*.so; expected an installed PyTorch (site-packages/torch)")
+        sys.exit(f"torch_symbols.py: {torch}: no lib/*.so; expected an installed PyTorch (site-packages/torch)")
 
     sonames, symbols = {}, {}
     for path in files:
@@ -93,17 +89,25 @@ def main():
             if base := owner(name, node, nodes):
                 symbols.setdefault(base, set()).add((name, node))
 
-    os.makedirs(arguments.out, exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
     for base, wanted in symbols.items():
         # Where a library has nodes, a reference without one is satisfied by any node: the library's usual one.
         has_nodes = any(node for _, node in wanted)
-        with open(os.path.join(arguments.out, f"{base}.txt"), "w", encoding="utf-8") as out:
+        with open(os.path.join(folder, f"{base}.txt"), "w", encoding="utf-8") as out:
             out.writelines(f"{name}\n" if has_nodes and not node else f"{name}@{node}\n"
                            for name, node in sorted(wanted))
-    with open(os.path.join(arguments.out, "sonames.txt"), "w", encoding="utf-8") as out:
+    with open(os.path.join(folder, "sonames.txt"), "w", encoding="utf-8") as out:
         out.writelines(f"{base} {soname}\n" for base, soname in sorted(sonames.items()))
-    with open(os.path.join(arguments.out, "versions.txt"), "w", encoding="utf-8") as out:
-        out.writelines(f"{package} {version}\n" for package, version in sorted(pinned_versions(arguments.torch).items()))
+    with open(os.path.join(folder, "versions.txt"), "w", encoding="utf-8") as out:
+        out.writelines(f"{package} {version}\n" for package, version in sorted(pinned_versions(torch).items()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--torch", required=True, help="site-packages/torch")
+    parser.add_argument("--out", required=True, help="folder to write into")
+    arguments = parser.parse_args()
+    write(arguments.torch, arguments.out)
 
 
 if __name__ == "__main__":
