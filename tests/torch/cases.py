@@ -201,6 +201,16 @@ def compiled(truth):
         truth.snapshot("end")
 
 
+def value_reads(truth):
+    """Values of a simulated device that steer a program are not real; the report must say where they were read."""
+    x = torch.ones(8, device="cuda")
+    for _ in range(3):
+        x.sum().item()  # read back: 3
+    x.cpu()  # read back: 1
+    with truth.window("nothing"):
+        pass
+
+
 def forever(_):
     """Trains until it is killed."""
     model = small_network()
@@ -236,7 +246,7 @@ def long(_):
     sys.exit(7)
 
 
-CASES = {case.__name__: case for case in (mlp, empty_cache, streams, out_of_memory, threads, graph, two_devices, unmanaged, compiled,
+CASES = {case.__name__: case for case in (mlp, empty_cache, streams, out_of_memory, threads, graph, two_devices, unmanaged, compiled, value_reads,
                                           forever, long)}
 
 

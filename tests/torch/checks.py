@@ -46,21 +46,21 @@ def truths(folder, ranks):
     return result
 
 
-def dump(build, file):
-    """The events of a ledger, as dictionaries."""
-    result = gpuledger(build, "dump", file, "--json")
+def dump(build, file, *kinds):
+    """The records of these kinds, as dictionaries."""
+    result = gpuledger(build, "dump", file, "--json", "--kind", ",".join(kinds))
     require(result.returncode == 0, f"gpuledger dump {file.name}: status {result.returncode}\n{result.stderr[-2000:]}")
-    return [json.loads(line) for line in result.stdout.splitlines() if line.strip()]
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def histories(folder, ranks):
-    """torch's own history of every rank: lists of (action, size, address)."""
+    """torch's own history of every rank: its device, and a list of (action, size, address)."""
     return [json.loads(file.read_text()) for file in one_file_per_rank(folder, "*.history.json", ranks)]
 
 
 def same_allocations(recorded, plain):
     """Two runs' histories: the same actions with the same sizes, in the same order. Addresses differ from run to run."""
-    for rank, (left, right) in enumerate(zip(recorded, plain, strict=True)):
+    for rank, ((_, left), (_, right)) in enumerate(zip(recorded, plain, strict=True)):
         require(left, f"rank {rank}: torch's history is empty: nothing was compared")
         for index, (one, other) in enumerate(zip(left, right)):
             require(one[:2] == other[:2], f"rank {rank}: event {index} of torch's history: {one[:2]} with the recorder, {other[:2]} without it")
@@ -69,10 +69,44 @@ def same_allocations(recorded, plain):
 
 def same_behaviour(recorded, plain):
     require(recorded.status == plain.status, f"status {recorded.status} with the recorder, {plain.status} without it")
-    require(recorded.stdout == plain.stdout, f"stdout differs\nwith the recorder:\n{recorded.stdout}\nwithout it:\n{plain.stdout}")
+    # The lines of several ranks are mixed as it happens.
+    require(sorted(recorded.stdout.splitlines()) == sorted(plain.stdout.splitlines()),
+            f"stdout differs\nwith the recorder:\n{recorded.stdout}\nwithout it:\n{plain.stdout}")
 
 
 def report(build, folder):
     result = gpuledger(build, "report", folder, "--json")
     require(result.returncode == 0, f"gpuledger report: status {result.returncode}\n{result.stderr[-2000:]}")
     return json.loads(result.stdout)
+
+
+# torch's word for an action in its history, and the ledger's.
+ACTIONS = {"alloc": "block_alloc", "free_requested": "block_free"}
+
+
+def same_events(build, ledgers, histories_of_ranks):
+    """The block events of each ledger are those of torch's own history, address by address, in torch's order."""
+    for ledger, (device, history) in zip(ledgers, histories_of_ranks, strict=True):
+        expected = [(ACTIONS[action], address) for action, _, address in history if action in ACTIONS]
+        found = [(event["kind"], event["address"]) for event in dump(build, ledger, *ACTIONS.values()) if event["device"] == device]
+        # torch's history begins when the script asks for it; the ledger has what came before, too.
+        found = found[len(found) - len(expected):]
+        require(expected, f"{ledger.name}: torch's history has no block: nothing was compared")
+        for index, (one, other) in enumerate(zip(found, expected)):
+            require(one == other, f"{ledger.name}: block event {index}: {one} in the ledger, {other} in torch's history")
+        require(len(found) == len(expected), f"{ledger.name}: {len(found)} block events, torch's history has {len(expected)}")
+
+
+def tensors_are_allocations(build, ledger, looks):
+    """At each look of the script, the driver allocations that libc10_cuda.so holds are the tensors, address and bytes."""
+    require(looks, f"{ledger.name}: the script did not look: nothing was compared")
+    expected = {look["mark"]: {(tensor["address"], tensor["size"]) for tensor in look["allocations"]} for look in looks}
+    alive = {}
+    for event in dump(build, ledger, "alloc", "free", "mark"):
+        if event["kind"] == "free":
+            alive.pop(event["address"], None)
+        elif event["kind"] == "alloc" and event["owner"] == "libc10_cuda.so":
+            alive[event["address"]] = event["size"]
+        elif event["kind"] == "mark" and event["text"] in expected:
+            require(set(alive.items()) == expected.pop(event["text"]), f"{ledger.name}: at {event['text']!r}: {alive} in the ledger, {looks} by the script")
+    require(not expected, f"{ledger.name}: no mark {sorted(expected)}")

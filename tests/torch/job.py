@@ -41,11 +41,13 @@ class Job:
     environment: dict = dataclasses.field(default_factory=dict)
     limit_s: int = 240
 
+    def script(self):
+        return TESTS / self.arguments[0]
+
     def command(self):
         python = self.build / "venv/bin/python"
-        script, *rest = self.arguments
         launcher = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(self.ranks)] if self.ranks else [python]
-        return [str(part) for part in (*launcher, TESTS / script, *rest)]
+        return [str(part) for part in (*launcher, self.script(), *self.arguments[1:])]
 
     def settings(self, folder, recorded):
         """The environment, from nothing that the caller's shell may have set for CUDA, torch or the ledger."""

@@ -178,6 +178,22 @@ def long(case):
     case.check("gpuledger verify", checks.verified, case.build, case.folder / "recorded")
 
 
+def value_reads(case):
+    """The head of the report says how many values were read back, and where in the program."""
+    job = Job(case.build, ["cases.py", "value_reads"])
+    outcome = case.check("the job runs under the recorder", job.run, case.folder / "recorded")
+    if outcome is None:
+        return
+    case.check("it ends well", checks.ended_well, outcome)
+    marked = [(number, re.search(r"# read back: (\d+)$", line)) for number, line in enumerate(job.script().read_text().splitlines(), 1)]
+    expected = {f"cases.py:{number} value_reads": int(mark[1]) for number, mark in marked if mark}
+    report = case.check("gpuledger report", checks.report, case.build, case.folder / "recorded")
+    if report:
+        found = {place["place"].rpartition("/")[2]: place["count"] for place in report["ranks"][0]["values_read_back"]["places"]}
+        case.check("each place, with its count", lambda: checks.require(found == expected, f"expected {expected}, found {found}"))
+        case.check("and their sum", lambda: checks.require(report["summary"]["values_read_back"] == 4, f"{report['summary']['values_read_back']}, expected 4"))
+
+
 def compiled(case):
     """torch.compile with empty caches: its compilers and worker processes inherit the preload, and leave no file."""
     caches = {"TRITON_CACHE_DIR": str(case.folder / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(case.folder / "inductor")}
@@ -212,6 +228,7 @@ CASES = {
     "demo": demo,
     "killed": killed,
     "long": long,
+    "value_reads": value_reads,
     "compiled": compiled,
 }
 

@@ -89,7 +89,7 @@ class Truth:
         if self._history:
             trace = torch.cuda.memory._snapshot(self._device)["device_traces"][self._device]
             events = [[event["action"], event["size"], event["addr"]] for event in trace if "addr" in event]
-            (folder / f"{name}.history.json").write_text(json.dumps(events))
+            (folder / f"{name}.history.json").write_text(json.dumps([self._device, events]))
         if self._tensors:
             (folder / f"{name}.tensors.json").write_text(json.dumps(self._tensors, indent=1) + "\n")
         truth = {"windows": self._windows, "snapshots": self._snapshots}
