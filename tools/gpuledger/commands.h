@@ -12,6 +12,7 @@ namespace gpuledger {
 
 using Action = std::function<int()>;
 
+void AddAdapterCommand(CLI::App& app, Action& action);
 void AddDumpCommand(CLI::App& app, Action& action);
 void AddReportCommand(CLI::App& app, Action& action);
 void AddVerifyCommand(CLI::App& app, Action& action);

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   gpuledger::AddReportCommand(app, action);
   gpuledger::AddVerifyCommand(app, action);
   gpuledger::AddDumpCommand(app, action);
+  gpuledger::AddAdapterCommand(app, action);
   try {
     app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& error) {
