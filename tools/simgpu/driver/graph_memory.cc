@@ -27,15 +27,17 @@ void GiveBack(GraphMemory* memory) {
   ZeroRange(memory->address, memory->extent);
 }
 
+// May be the end of the memory, if nothing but the program held it.
 void SetLive(GraphMemory* memory, bool live) {
-  if (memory->live == live) return;
-  memory->live = live;
+  if ((memory->live != nullptr) == live) return;
   Totals& totals = TotalsOf(memory->device);
   if (live) {
     totals.used += memory->extent;
     totals.used_high = std::max(totals.used_high, totals.used);
+    memory->live = memory->shared_from_this();
   } else {
     totals.used -= memory->extent;
+    const std::shared_ptr<GraphMemory> last = std::move(memory->live);
   }
 }
 
@@ -52,7 +54,6 @@ GraphMemory::GraphMemory(Device* on, std::uintptr_t at, std::size_t size, std::s
 }
 
 GraphMemory::~GraphMemory() {
-  SetLive(this, false);
   GiveBack(this);
   auto& all = TotalsOf(device).all;
   all.erase(std::find(all.begin(), all.end(), this));
@@ -201,7 +202,7 @@ SIMGPU_API cuDeviceGraphMemTrim(CUdevice ordinal) {
   const simgpu::Device* device = simgpu::FindDevice(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   for (simgpu::GraphMemory* memory : simgpu::TotalsOf(device).all) {
-    if (!memory->live) simgpu::GiveBack(memory);
+    if (memory->live == nullptr) simgpu::GiveBack(memory);
   }
   return CUDA_SUCCESS;
 }

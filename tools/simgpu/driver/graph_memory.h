@@ -17,9 +17,9 @@ struct Graph;
 struct Node;
 struct Stream;
 
-// One allocation node's memory; shared by the node and its copies in instances of the graph. Created and released with
-// the lock held.
-struct GraphMemory {
+// One allocation node's memory; shared by the node and its copies in instances of the graph, and by the program from a
+// launch that allocates it to the free, even when the graph is gone by then. Created and released with the lock held.
+struct GraphMemory : std::enable_shared_from_this<GraphMemory> {
   GraphMemory(Device* on, std::uintptr_t at, std::size_t size, std::size_t whole);
   ~GraphMemory();
   GraphMemory(const GraphMemory&) = delete;
@@ -30,7 +30,7 @@ struct GraphMemory {
   std::size_t bytes;
   std::size_t extent;
   bool charged = false;
-  bool live = false;  // between an allocation node's run and the free
+  std::shared_ptr<GraphMemory> live{};  // itself, between an allocation node's run and the free
 };
 
 // All below: with the lock held.

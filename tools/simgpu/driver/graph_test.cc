@@ -162,6 +162,26 @@ TEST_CASE("Memory of a graph is taken at its first launch and kept until it is t
   REQUIRE(UsedBytes() == before);
 }
 
+TEST_CASE("What a launch allocated lives until it is freed, even without its graph") {
+  const TestContext context;
+  CapturedStreams streams;
+  const std::uint64_t before = UsedBytes();
+  CUdeviceptr address = 0;
+  REQUIRE_OK(cuStreamBeginCapture(streams.first, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  REQUIRE_OK(cuMemAllocAsync(&address, 10 * kTestMiB, streams.first));
+  CUgraph graph = nullptr;
+  REQUIRE_OK(cuStreamEndCapture(streams.first, &graph));
+  CUgraphExec exec = nullptr;
+  REQUIRE_OK(cuGraphInstantiate(&exec, graph, 0));
+  REQUIRE_OK(cuGraphLaunch(exec, streams.first));
+  REQUIRE_OK(cuGraphExecDestroy(exec));
+  REQUIRE_OK(cuGraphDestroy(graph));
+  REQUIRE(UsedBytes() == before + 10 * kTestMiB);
+  REQUIRE_OK(cuMemFreeAsync(address, streams.first));
+  REQUIRE(UsedBytes() == before);
+  REQUIRE(cuMemFreeAsync(address, streams.first) == CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_CASE("A graph by hand: children, parameters, disabled nodes, objects it keeps") {
   const TestContext context;
   int order = 0, destroyed = 0;
