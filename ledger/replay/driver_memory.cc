@@ -1,5 +1,6 @@
 #include "ledger/replay/driver_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ledger::replay {
@@ -42,9 +43,11 @@ absl::Span<const std::int8_t> DriverMemory::Apply(const format::Slot& slot, std:
     case Kind::kAlloc:
       Alloc(slot.As<record::Allocation>(), index, anomalies);
       break;
-    case Kind::kFree:
-      Free(slot.As<record::Allocation>(), anomalies);
+    case Kind::kFree: {
+      const auto& free = slot.As<record::Allocation>();
+      free.result == 0 ? Free(free, anomalies) : UndoFree(free);
       break;
+    }
     case Kind::kHandleCreate:
     case Kind::kHandleImport:
       CreateHandle(slot.As<record::Allocation>(), index, anomalies);
@@ -52,9 +55,15 @@ absl::Span<const std::int8_t> DriverMemory::Apply(const format::Slot& slot, std:
     case Kind::kHandleRetain:
       if (!physical_.Retain(slot.As<record::Allocation>().address)) ++anomalies.unknown_frees;
       break;
-    case Kind::kHandleRelease:
-      if (!physical_.Release(slot.As<record::Allocation>().address, died_)) ++anomalies.unknown_frees;
+    case Kind::kHandleRelease: {
+      const auto& release = slot.As<record::Allocation>();
+      if (release.result != 0) {
+        UndoRelease(release, anomalies);
+      } else if (!physical_.Release(release.address, died_)) {
+        ++anomalies.unknown_frees;
+      }
       break;
+    }
     case Kind::kMap: {
       const auto& mapping = slot.As<record::Mapping>();
       if (!physical_.Map(mapping.address, mapping.size, mapping.handle, died_)) ++anomalies.double_allocs;
@@ -170,11 +179,39 @@ void DriverMemory::Free(const record::Allocation& allocation, Anomalies& anomali
     return;
   }
   Subtract(entry->second);
+  recent_frees_[next_free_++ % kRecentFrees] = {allocation.address, entry->second};
   table.erase(entry);
 }
 
+void DriverMemory::UndoFree(const record::Allocation& allocation) {
+  auto& table = allocation.memory == Memory::kHostRegistered ? registered_ : allocations_;
+  for (std::size_t back = 1; back <= std::min(next_free_, kRecentFrees); ++back) {
+    RecentFree& recent = recent_frees_[(next_free_ - back) % kRecentFrees];
+    if (recent.address != allocation.address || recent.address == 0) continue;
+    if (table.try_emplace(recent.address, recent.allocation).second) Add(recent.allocation);
+    recent.address = 0;  // once
+    return;
+  }
+  // Otherwise what was never there could not be freed, as it should be; the free itself has been counted.
+}
+
+void DriverMemory::UndoRelease(const record::Allocation& allocation, Anomalies& anomalies) {
+  if (physical_.Retain(allocation.address)) return;
+  for (std::size_t back = 1; back <= std::min(next_death_, kRecentFrees); ++back) {
+    PhysicalMemory::Object& recent = recent_deaths_[(next_death_ - back) % kRecentFrees];
+    if (recent.handle != allocation.address || recent.handle == 0) continue;
+    if (!physical_.Create(recent, died_)) ++anomalies.double_allocs;
+    Add(FromObject(recent));
+    recent.handle = 0;  // once
+    return;
+  }
+}
+
 void DriverMemory::Bury() {
-  for (const auto& object : died_) Subtract(FromObject(object));
+  for (const auto& object : died_) {
+    Subtract(FromObject(object));
+    recent_deaths_[next_death_++ % kRecentFrees] = object;
+  }
   died_.clear();
 }
 

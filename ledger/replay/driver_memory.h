@@ -80,6 +80,8 @@ class DriverMemory {
  private:
   void Alloc(const record::Allocation& allocation, std::uint64_t index, Anomalies& anomalies);
   void Free(const record::Allocation& allocation, Anomalies& anomalies);
+  void UndoFree(const record::Allocation& allocation);
+  void UndoRelease(const record::Allocation& allocation, Anomalies& anomalies);
   void CreateHandle(const record::Allocation& allocation, std::uint64_t index, Anomalies& anomalies);
   void SamplePool(const record::PoolSample& sample);
   void Reset(std::int8_t device);
@@ -99,6 +101,17 @@ class DriverMemory {
   std::uint64_t address_space_ = 0;
   PhysicalMemory physical_;
   std::vector<PhysicalMemory::Object> died_;  // scratch
+  // A free is recorded before it happens; one that failed is recorded again, with the error. Until then it could be any of
+  // the last frees, of as many threads.
+  static constexpr std::size_t kRecentFrees = 256;
+  struct RecentFree {
+    std::uint64_t address = 0;
+    LiveAllocation allocation;
+  };
+  std::array<RecentFree, kRecentFrees> recent_frees_{};
+  std::size_t next_free_ = 0;
+  std::array<PhysicalMemory::Object, kRecentFrees> recent_deaths_{};
+  std::size_t next_death_ = 0;
   std::vector<std::int8_t> touched_;
   struct Pool {
     std::uint64_t reserved = 0;

@@ -55,6 +55,21 @@ TEST_CASE("frees of unknown memory are counted and move nothing") {
   CHECK(replayed.replay.anomalies().unknown_frees == 4);
 }
 
+TEST_CASE("a free that failed leaves the memory alive") {
+  TestLedger ledger;
+  ledger.Alloc(0, 0x1000, 100);
+  ledger.HandleCreate(0, 1, 1 << 20, {.owner = "python3"});
+  ledger.Free(0, 0x1000);
+  ledger.Free(0, 0x1000);
+  ledger.At<record::Allocation>(ledger.slots() - 1).result = 1;
+  ledger.HandleEvent(Kind::kHandleRelease, 0, 1);
+  ledger.HandleEvent(Kind::kHandleRelease, 0, 1);
+  ledger.At<record::Allocation>(ledger.slots() - 1).result = 1;
+  const Replayed replayed(ledger);
+  CHECK(replayed.driver().device(0).Known() == 100 + (1 << 20));
+  CHECK(replayed.replay.anomalies().Total() == 0);
+}
+
 TEST_CASE("an allocation where memory is alive replaces it, and is counted") {
   TestLedger ledger;
   ledger.Alloc(0, 0x1000, 100);

@@ -120,9 +120,8 @@ int Run(const Arguments& arguments) {
 
 void AddRunCommand(CLI::App& app, const std::vector<std::string>& command, Action& action) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* run = app.add_subcommand("run", "Run a command and record the GPU memory of all its processes");
+  CLI::App* run = app.add_subcommand("run", "Run a command and record the GPU memory of all its processes: gpuledger run [OPTIONS] -- COMMAND...");
   run->footer(kFooter);
-  run->usage("Usage: gpuledger run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->prefix_command();
   run->add_option("--sim", arguments->simulated, "Run on N simulated devices instead of the machine's own")
       ->check(CLI::Range(1, kMaxDevices));

@@ -1,0 +1,112 @@
+// How fast ledgers are read and replayed: events a second on one core, of a synthetic training job.
+//
+//   replay_bench [EVENTS] [DIRECTORY]      DIRECTORY: also write eight such ranks there, for `gpuledger report`
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ledger/format/test_ledger.h"
+#include "ledger/replay/analysis.h"
+
+namespace {
+
+using ledger::format::LedgerFile;
+using ledger::format::TestLedger;
+namespace record = ledger::record;
+
+constexpr int kRanks = 8;
+constexpr int kRepeats = 5;
+// A step of a decoder with 32 layers: 1,500 block events, and parameters and optimizer state alive all the time.
+constexpr std::uint64_t kPersistent = 3000;
+constexpr std::uint64_t kActivations = 700;
+constexpr std::uint64_t kBlockBytes = 2 << 20;
+
+void Persist(TestLedger& ledger) {
+  ledger.DeviceSample(0, 500 << 20, 80ull << 30);
+  for (std::uint64_t i = 0; i < kPersistent; ++i) {
+    ledger.Alloc(0, (i + 1) << 32, 20 << 20);
+    ledger.BlockAlloc(0, (i + 1) << 32, kBlockBytes);
+  }
+}
+
+// Forward allocates, backward frees in the opposite order, with a temporary for each.
+void Step(TestLedger& ledger, std::uint32_t scope) {
+  constexpr std::uint64_t kBase = std::uint64_t{1} << 45;
+  for (std::uint64_t i = 0; i < kActivations; ++i) ledger.BlockAlloc(0, kBase + i * kBlockBytes, kBlockBytes, scope);
+  for (std::uint64_t i = kActivations; i-- > 0;) {
+    ledger.BlockAlloc(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, scope);
+    ledger.BlockFree(0, kBase + i * kBlockBytes, kBlockBytes, scope);
+    ledger.BlockFree(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, scope);
+  }
+}
+
+TestLedger MakeLedger(int rank, std::uint64_t events) {
+  TestLedger ledger;
+  ledger.header().rank = rank;
+  ledger.header().pid = static_cast<std::uint32_t>(1000 + rank);
+  const std::uint32_t scope = ledger.Scope(0, "step");
+  Persist(ledger);
+  while (ledger.slots() < events) Step(ledger, scope);
+  return ledger;
+}
+
+// Of the processor, not of the wall: the machine may have other work.
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+double BestSeconds(const std::function<void()>& work) {
+  double best = 1e9;
+  for (int i = 0; i < kRepeats; ++i) {
+    const double start = CpuSeconds();
+    work();
+    best = std::min(best, CpuSeconds() - start);
+  }
+  return best;
+}
+
+void Print(const char* what, std::uint64_t events, double seconds) {
+  std::printf("%-28s %7.1f M events/s  (%.0f ms)\n", what, static_cast<double>(events) / seconds / 1e6, seconds * 1e3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::uint64_t events = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  if (events == 0) {
+    std::fprintf(stderr, "usage: replay_bench [EVENTS] [DIRECTORY]\n");
+    return 2;
+  }
+  const std::string path = std::string(argc > 2 ? argv[2] : "/tmp") + "/rank0.pid1000.ledger";
+  if (!MakeLedger(0, events).WriteTo(path)) {
+    std::fprintf(stderr, "replay_bench: cannot write %s\n", path.c_str());
+    return 1;
+  }
+  const auto file = LedgerFile::Open(path);
+  if (!file.ok()) {
+    std::fprintf(stderr, "replay_bench: %s\n", std::string(file.status().message()).c_str());
+    return 1;
+  }
+  const std::uint64_t slots = file->slots().size();
+  Print("open (definitions, counts)", slots, BestSeconds([&] { (void)LedgerFile::Open(path); }));
+  Print("replay, every total checked", slots, BestSeconds([&] {
+          ledger::replay::Replayer replayer(*file);
+          replayer.Finish();
+        }));
+  Print("analysis, with live sets", slots, BestSeconds([&] { ledger::replay::Analysis analysis(*file, {}); }));
+  if (argc > 2) {
+    for (int rank = 1; rank < kRanks; ++rank) {
+      const std::string name = "/rank" + std::to_string(rank) + ".pid" + std::to_string(1000 + rank) + ".ledger";
+      if (!MakeLedger(rank, events).WriteTo(argv[2] + name)) return 1;
+    }
+  } else {
+    std::remove(path.c_str());
+  }
+  return 0;
+}
