@@ -121,6 +121,24 @@ void RecordGroup(record::Kind kind) {
   Append(record);
 }
 
+template <typename... Arguments>
+Result EndGroup(Function& function, const Entry& entry, Arguments... arguments) {
+  auto* const real = function.For<Result(Arguments...)>(entry.caller());
+  if (real == nullptr) return kInvalidUsage;
+  if (entry.internal()) return real(arguments...);
+  Result result;
+  {
+    const Behalf behalf(CommunicatorOfGroup());
+    result = real(arguments...);
+  }
+  const bool outermost = GroupEnded();
+  if (Accepted(result)) {
+    if (outermost) CompleteAll(entry.caller());
+    RecordGroup(record::Kind::kGroupEnd);
+  }
+  return result;
+}
+
 // Memory that the program gets from NCCL, to register it: NCCL asks the driver for it, and the tag says who asked NCCL.
 void RecordTag(record::Kind kind, const void* address, std::size_t bytes) {
   const ErrnoSaver errno_saver;
@@ -229,23 +247,10 @@ LEDGER_NCCL(ncclGroupStart)() {
   return result;
 }
 
-LEDGER_NCCL(ncclGroupEnd)() {
-  const Entry entry(__builtin_return_address(0));
-  auto* const real = g_ncclGroupEnd.For<Result()>(entry.caller());
-  if (real == nullptr) return kInvalidUsage;
-  if (entry.internal()) return real();
-  Result result;
-  {
-    const Behalf behalf(CommunicatorOfGroup());
-    result = real();
-  }
-  const bool outermost = GroupEnded();
-  if (Accepted(result)) {
-    if (outermost) CompleteAll(entry.caller());
-    RecordGroup(record::Kind::kGroupEnd);
-  }
-  return result;
-}
+LEDGER_NCCL(ncclGroupEnd)() { return EndGroup(g_ncclGroupEnd, LEDGER_ENTRY); }
+
+// Ends a group as well, and only estimates how long its operations would take.
+LEDGER_NCCL(ncclGroupSimulateEnd)(void* estimate) { return EndGroup(g_ncclGroupSimulateEnd, LEDGER_ENTRY, estimate); }
 
 LEDGER_NCCL(ncclCommInitRank)(Communicator* made, int ranks, UniqueId id, int rank) {
   return Make(made, FromId(ranks, rank, &id, nullptr), g_ncclCommInitRank, LEDGER_ENTRY, made, ranks, id, rank);

@@ -48,7 +48,8 @@ nvtxRangeId_t RangeId(nvtxRangeId_t (*other)(Arguments...), const std::type_iden
 // --- Ranges of a thread ---
 
 int NVTX_API RangePushA(const char* message) {
-  const int level = Push(DomainOf(nullptr), View(message), 0);
+  const OpName op = SplitOpName(View(message));
+  const int level = Push(DomainOf(nullptr), op.name, op.sequence);
   const auto other = OtherTools<nvtxRangePushA_impl_fntype>(NVTX_CBID_CORE_RangePushA);
   return other == nullptr ? level : other(message);
 }

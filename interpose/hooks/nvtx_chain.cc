@@ -1,7 +1,7 @@
 #include "interpose/hooks/nvtx_chain.h"
 
 #include <dlfcn.h>
-#include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <iterator>
@@ -33,27 +33,34 @@ constinit std::atomic<void*> g_library{nullptr};
 void* const kAbsent = reinterpret_cast<void*>(-1);
 
 // Clients that start at the same time, on different threads, take turns. A tool's initialisation may use NVTX itself,
-// so that the turn is also taken by the thread that has it. Trivial destructor, no lock of the C library.
+// so that the turn is also taken by the thread that has it. The wait is bounded: in a forked child, the thread that had
+// the turn may not be there any more.
 class Turn {
  public:
   Turn() {
     const std::uint32_t me = ThreadId();
-    std::uint32_t owner = 0;
     nested_ = g_owner.load(std::memory_order_acquire) == me;
-    while (!nested_ && !g_owner.compare_exchange_weak(owner, me, std::memory_order_acq_rel)) {
-      owner = 0;
-      sched_yield();
+    taken_ = nested_;
+    constexpr int kWaits = 20'000;
+    constexpr long kWaitNs = 100'000;  // 2 s in all
+    for (int wait = 0; wait < kWaits && !taken_; ++wait) {
+      std::uint32_t nobody = 0;
+      taken_ = g_owner.compare_exchange_strong(nobody, me, std::memory_order_acq_rel);
+      const timespec pause = {0, kWaitNs};
+      if (!taken_) nanosleep(&pause, nullptr);
     }
   }
   ~Turn() {
-    if (!nested_) g_owner.store(0, std::memory_order_release);
+    if (taken_ && !nested_) g_owner.store(0, std::memory_order_release);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
+  bool taken() const { return taken_; }
 
  private:
   static inline constinit std::atomic<std::uint32_t> g_owner{0};
   bool nested_;
+  bool taken_;
 };
 
 void* OtherLibrary() {
@@ -120,7 +127,8 @@ ModuleTable TableOf(NvtxGetExportTableFunc_t get_export_table, NvtxCallbackModul
 
 OtherTool AttachOtherTool(const char* entry_point, NvtxGetExportTableFunc_t get_export_table) {
   const Turn turn;
-  void* library = OtherLibrary();
+  if (!turn.taken()) Count(record::Loss::kInternal);
+  void* const library = turn.taken() ? OtherLibrary() : nullptr;
   if (library == nullptr) return OtherTool::kNone;
   const auto initialize = reinterpret_cast<Initialize>(dlsym(library, entry_point));
   if (initialize == nullptr) return OtherTool::kNone;

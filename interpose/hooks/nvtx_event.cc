@@ -124,6 +124,28 @@ std::string_view Narrow::Fill(const wchar_t* wide) {
   return {buffer_, used};
 }
 
+OpName SplitOpName(std::string_view name) {
+  constexpr std::string_view kNumbers[] = {", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "};
+  const char* const end = name.data() + name.size();
+  const char* comma = name.data();
+  while (comma < end) {
+    comma = static_cast<const char*>(std::memchr(comma, ',', static_cast<std::size_t>(end - comma)));
+    if (comma == nullptr) break;
+    const std::string_view rest(comma, static_cast<std::size_t>(end - comma));
+    for (const std::string_view& number : kNumbers) {
+      if (!rest.starts_with(number)) continue;
+      OpName op = {{name.data(), name.size() - rest.size()}, 0};
+      for (const char* digit = comma + number.size(); &number == kNumbers && digit < end; ++digit) {
+        if (*digit < '0' || *digit > '9') break;
+        op.sequence = op.sequence * 10 + static_cast<std::uint64_t>(*digit - '0');
+      }
+      return op;
+    }
+    ++comma;
+  }
+  return {name, 0};
+}
+
 // An application compiled against another version of NVTX says by `size` how much of the structure there is.
 Event::Event(nvtxDomainHandle_t handle, const Domain& domain, const nvtxEventAttributes_t* attributes) {
   if (attributes == nullptr) return;

@@ -30,6 +30,15 @@ class Narrow {
 
 inline std::string_view View(const char* text) { return text == nullptr ? std::string_view{} : std::string_view{text}; }
 
+// PyTorch's emit_nvtx numbers its ranges: "aten::mul, seq = 12, op_id = 345". A name for each would fill the ledger's
+// tables, so the numbers are cut off; the sequence number, which ties backward to forward, becomes the number of the
+// range.
+struct OpName {
+  std::string_view name;
+  std::uint64_t sequence = 0;
+};
+OpName SplitOpName(std::string_view name);
+
 // The name and the number of an event. Valid as long as the attributes and this object are.
 //
 // The number: integers as they are, floating-point numbers rounded. NCCL attaches structures: of its operations we take

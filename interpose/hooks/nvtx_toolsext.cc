@@ -71,7 +71,8 @@ auto Marked(std::string_view name, std::uint64_t payload) {
 #define LEDGER_CALLER __builtin_return_address(0)
 
 LEDGER_NVTX(int, nvtxRangePushA)(const char* message) {
-  return g_nvtxRangePushA.Call(LEDGER_CALLER, kLevelUnknown, Pushed(View(message), 0), message);
+  const OpName op = SplitOpName(View(message));
+  return g_nvtxRangePushA.Call(LEDGER_CALLER, kLevelUnknown, Pushed(op.name, op.sequence), message);
 }
 
 LEDGER_NVTX(int, nvtxRangePushW)(const wchar_t* message) {

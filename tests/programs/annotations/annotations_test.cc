@@ -115,6 +115,16 @@ TEST_CASE("What NCCL says about its operations is understood") {
   CHECK(pushes[2].payload == 0);
 }
 
+TEST_CASE("The numbers of PyTorch's ranges do not make a name of each") {
+  const Outcome outcome = Nvtx("ops");
+  const Ledger& ledger = Only(outcome);
+  CHECK(BlockPaths(ledger).at(0x2000) == "aten::mul/aten::mul/one, two");
+  const auto pushes = ledger.All<record::Range>(Kind::kRangePush);
+  REQUIRE(pushes.size() == 3);
+  CHECK(pushes[0].payload == 12);
+  CHECK(pushes[1].payload == 0);
+}
+
 TEST_CASE("A tool that had the variable first is served as without us") {
   const std::vector<std::string> command = {kPrograms + "/nvtx_program", "tool", kPrograms + "/liblocal_client.so"};
   Variables environment = {{"NVTX_INJECTION64_PATH", kPrograms + "/libnvtx_other_tool.so"}};
@@ -227,8 +237,8 @@ TEST_CASE("NCCL's operations are recorded as they are called, and only once") {
                                      {Operation::kSend, 0x8000, 0, 16, 1, 5},
                                      {Operation::kReceive, 0, 0x9000, 17, 1, 6}};
   CHECK(rows == expected);
-  CHECK(ledger.All<record::Range>(Kind::kGroupStart).size() == 2);
-  CHECK(ledger.All<record::Range>(Kind::kGroupEnd).size() == 2);
+  CHECK(ledger.All<record::Range>(Kind::kGroupStart).size() == 3);
+  CHECK(ledger.All<record::Range>(Kind::kGroupEnd).size() == 3);
   CHECK(ledger.losses(Loss::kUnresolved) == 2);  // ncclAlltoAll, and PyTorch's function behind ReportBlock
   CHECK(ledger.All<record::Tag>(Kind::kTag).size() == 1);
   CHECK(ledger.All<record::Tag>(Kind::kUntag).size() == 1);

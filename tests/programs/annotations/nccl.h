@@ -24,6 +24,7 @@ int ncclCommDestroy(ncclComm*);
 int ncclCommAbort(ncclComm*);
 int ncclGroupStart();
 int ncclGroupEnd();
+int ncclGroupSimulateEnd(void*);
 int ncclAllReduce(const void*, void*, std::size_t, int type, int op, ncclComm*, void* stream);
 int ncclReduce(const void*, void*, std::size_t, int type, int op, int root, ncclComm*, void* stream);
 int ncclBroadcast(const void*, void*, std::size_t, int type, int root, ncclComm*, void* stream);

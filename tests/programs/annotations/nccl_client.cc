@@ -52,6 +52,10 @@ extern "C" [[gnu::visibility("default")]] int RunNcclClient() {
   EXPECT(ncclGroupEnd() == 0);
   EXPECT(world->operations == 8);
 
+  // A group whose end is only estimated is over all the same.
+  EXPECT(ncclGroupStart() == 0);
+  EXPECT(ncclGroupSimulateEnd(nullptr) == 0);
+
   // Two communicators in one group: they are ready only at its end.
   ncclComm* halves[2] = {};
   EXPECT(ncclGroupStart() == 0);

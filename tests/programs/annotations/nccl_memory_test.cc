@@ -48,4 +48,22 @@ TEST_CASE("All device memory that NCCL gets and gives back is a communicator's")
   CHECK(ledger.All<record::Collective>(Kind::kCollective).size() == 2 * 3);
 }
 
+// NCCL begins the ranges of communicators in NVTX's core and ends them in its payload extension.
+TEST_CASE("What follows the making of a communicator is not a part of it") {
+  const testing::Outcome outcome =
+      testing::Run({LEDGER_PROGRAMS "/nccl_memory_program"},
+                   {{"LD_PRELOAD", LEDGER_LIBRARY}, {"LD_LIBRARY_PATH", LEDGER_SIMGPU}, {"SIMGPU_DEVICES", "2"}});
+  INFO(outcome.errors);
+  REQUIRE(outcome.ledgers.size() == 1);
+  const testing::Ledger& ledger = outcome.ledgers.front();
+  const auto collectives = ledger.All<record::Collective>(Kind::kCollective);
+  REQUIRE(!collectives.empty());
+  for (const auto& collective : collectives) {
+    const std::string path = ledger.Path(collective.scope);
+    CAPTURE(path);
+    CHECK(path.find("ncclCommInitRank") == std::string::npos);
+  }
+  CHECK(ledger.losses(record::Loss::kUnbalancedPop) == 0);
+}
+
 }  // namespace

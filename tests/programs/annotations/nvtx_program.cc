@@ -136,6 +136,17 @@ void Nccl() {
   linked.domain_pop(domain);
 }
 
+// As PyTorch's emit_nvtx names its ranges.
+void Ops() {
+  const NvtxClient& linked = *LinkedNvtxClient();
+  ReportBlock(0x1000);
+  linked.push("aten::mul, seq = 12, op_id = 345");
+  linked.push("aten::mul, op_id = 346, sizes = [[2, 3], []]");
+  linked.push("one, two");
+  ReportBlock(0x2000);
+  for (int i = 0; i < 3; ++i) linked.pop();
+}
+
 // What another tool sees must be the same with us and without us.
 void WithTool(const NvtxClient& local) {
   const NvtxClient& linked = *LinkedNvtxClient();
@@ -174,6 +185,7 @@ int main(int count, char** arguments) {
   if (scenario == "deep") Deep();
   if (scenario == "start-end") StartEnd(*local);
   if (scenario == "nccl") Nccl();
+  if (scenario == "ops") Ops();
   if (scenario == "tool") WithTool(*local);
   return g_failures == 0 ? 0 : 1;
 }
