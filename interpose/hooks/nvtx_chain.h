@@ -17,7 +17,7 @@ enum class OtherTool {
 // for.
 OtherTool AttachOtherTool(const char* entry_point, NvtxGetExportTableFunc_t get_export_table);
 
-// Passes a client of NVTX's extensions, in which we take no part, on to the other tool. Returns what that returns.
+// Lets the other tool attach itself to a client of NVTX's extensions. Returns what that returns.
 int AttachOtherToolToExtension(void* module_info);
 
 // What the other tool wants called for this function; null if it doesn't want it, or if there is no other tool.
