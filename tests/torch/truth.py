@@ -22,8 +22,11 @@ _library = ctypes.CDLL(None)
 
 
 def mark(name):
-    if hasattr(_library, "ledger_mark"):
-        _library.ledger_mark(name.encode())
+    """Returns the name; None where the ledger has not begun yet, or there is none: an instant before its first event."""
+    if not hasattr(_library, "ledger_mark") or not _library.ledger_recording():
+        return None
+    _library.ledger_mark(name.encode())
+    return name
 
 
 class Truth:
@@ -41,10 +44,10 @@ class Truth:
     def window(self, name):
         """Windows follow one another: torch has one set of peaks."""
         torch.cuda.reset_peak_memory_stats(self._device)
-        mark(f"{name}: begin")
+        begin = mark(f"{name}: begin")
         yield
         self._windows.append({
-            "from": f"{name}: begin",
+            "from": begin,
             "to": f"{name}: end",
             "device": self._device,
             "max_allocated": torch.cuda.max_memory_allocated(self._device),
