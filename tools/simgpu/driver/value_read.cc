@@ -72,7 +72,7 @@ std::string TextOf(const Python& python, void* code, const char* name) {
 }
 
 bool IsFramework(const std::string& file) {
-  return file.find("/torch/") != std::string::npos || file.find("<frozen") == 0 || file.find("<string>") == 0;
+  return file.find("-packages/torch/") != std::string::npos || file.find("<frozen") == 0 || file.find("<string>") == 0;
 }
 
 // "file.py:88 train_step" of the innermost frame outside torch. Empty: this thread runs no Python.
