@@ -12,8 +12,8 @@
 namespace simgpu::cupti {
 
 // Every record takes this much room, with zeros after its fields. Clients walk buffers with
-// cuptiActivityGetNextRecord only, and may be built for newer, longer versions of a record's structure than this library
-// was: what they find in the fields that are unknown here must be zeros.
+// cuptiActivityGetNextRecord only, and may be built for newer, longer versions of a record's structure than this
+// library was: what they find in the fields that are unknown here must be zeros.
 inline constexpr std::size_t kRecordStride = 512;
 
 class Buffers {

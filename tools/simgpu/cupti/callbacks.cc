@@ -41,7 +41,7 @@ std::atomic<CUpti_SubscriberHandle> current_subscriber{nullptr};
 
 CUptiResult RequireCurrent(CUpti_SubscriberHandle subscriber) {
   return subscriber != nullptr && subscriber == current_subscriber.load() ? CUPTI_SUCCESS
-                                                                           : CUPTI_ERROR_INVALID_PARAMETER;
+                                                                          : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace {
 
 // A vector with an increment is a matrix of one row per element.
 cublasStatus_t CopyVector(std::int64_t n, std::int64_t element_size, const void* source, std::int64_t source_step,
-                          void* destination, std::int64_t destination_step, cudaMemcpyKind kind,
-                          cudaStream_t stream) {
+                          void* destination, std::int64_t destination_step, cudaMemcpyKind kind, cudaStream_t stream) {
   if (n < 0 || element_size <= 0 || source_step <= 0 || destination_step <= 0) return CUBLAS_STATUS_INVALID_VALUE;
   const auto bytes = static_cast<size_t>(element_size);
   return FromCuda(cudaMemcpy2DAsync(destination, bytes * static_cast<size_t>(destination_step), source,

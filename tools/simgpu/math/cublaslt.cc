@@ -50,7 +50,7 @@ template <class Descriptor, class Attribute>
 cublasStatus_t Get(Descriptor descriptor, Attribute attribute, void* value, size_t size, size_t* written) {
   if (descriptor == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   return AttributeStore(descriptor).Get(attribute, value, size, written) ? CUBLAS_STATUS_SUCCESS
-                                                                          : CUBLAS_STATUS_INVALID_VALUE;
+                                                                         : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t Launch(const char* kernel, cudaStream_t stream) {
@@ -102,10 +102,10 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*,
-                              cublasLtMatrixLayout_t, const void*, cublasLtMatrixLayout_t, const void*, const void*,
-                              cublasLtMatrixLayout_t, void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*,
-                              void*, size_t, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*, const void*, cublasLtMatrixLayout_t,
+                              const void*, cublasLtMatrixLayout_t, const void*, const void*, cublasLtMatrixLayout_t,
+                              void*, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void*, size_t,
+                              cudaStream_t stream) {
   return Launch(kMatmulKernel, stream);
 }
 
@@ -233,8 +233,7 @@ cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t desc, cublasL
   return Get(desc, attribute, value, size, written);
 }
 
-cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtMatrixTransformDesc_t desc, size_t size,
-                                                        cudaDataType) {
+cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtMatrixTransformDesc_t desc, size_t size, cudaDataType) {
   return Initialise(desc, size);
 }
 

@@ -1,8 +1,9 @@
 // cuDNN's graph interface: descriptors of tensors, operations, engines and plans, each a set of attributes.
 //
 // Nothing here understands an operation. A descriptor returns what was set, and the few attributes that the library
-// computes have fixed answers: any graph has one engine, one configuration, and a plan that launches one kernel. Callers
-// pre-create the descriptors that they want filled in, so "one configuration" means that the first one is left as is.
+// computes have fixed answers: any graph has one engine, one configuration, and a plan that launches one kernel.
+// Callers pre-create the descriptors that they want filled in, so "one configuration" means that the first one is left
+// as is.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -67,8 +67,8 @@ cudnnStatus_t cudnnDestroySpatialTransformerDescriptor(cudnnSpatialTransformerDe
 cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* desc) { return Create(desc); }
 cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t desc) { return Destroy(desc); }
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type, int rank,
-                                         const int dims[], const int strides[]) {
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type, int rank, const int dims[],
+                                         const int strides[]) {
   if (desc == nullptr || rank < 0) return CUDNN_STATUS_BAD_PARAM;
   desc->type = type;
   desc->dims.assign(dims, dims + rank);
@@ -76,8 +76,8 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnData
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int room, cudnnDataType_t* type,
-                                         int* rank, int dims[], int strides[]) {
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int room, cudnnDataType_t* type, int* rank,
+                                         int dims[], int strides[]) {
   if (desc == nullptr || room < 0) return CUDNN_STATUS_BAD_PARAM;
   *type = desc->type;
   *rank = static_cast<int>(desc->dims.size());
@@ -86,8 +86,8 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t desc, int
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t desc, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int rank, const int dims[]) {
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t desc, cudnnDataType_t type, cudnnTensorFormat_t format,
+                                         int rank, const int dims[]) {
   if (desc == nullptr || rank < 0) return CUDNN_STATUS_BAD_PARAM;
   desc->type = type;
   desc->format = format;

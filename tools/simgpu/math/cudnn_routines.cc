@@ -1,4 +1,5 @@
-// cuDNN's classic routines: convolutions' choice of algorithm, workspace sizes, and the computations as one kernel each.
+// cuDNN's classic routines: convolutions' choice of algorithm, workspace sizes, and the computations as one kernel
+// each.
 #include "tools/simgpu/math/cudnn_handle.h"
 
 namespace {
@@ -39,17 +40,21 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t, const cudnnT
   return OfferOneAlgorithm(requested, returned, results);
 }
 
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
-    cudnnHandle_t, const cudnnFilterDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t, void*, const int requested, int* returned,
-    cudnnConvolutionBwdDataAlgoPerf_t* results, void*, size_t) {
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t, const cudnnFilterDescriptor_t, const void*,
+                                                          const cudnnTensorDescriptor_t, const void*,
+                                                          const cudnnConvolutionDescriptor_t,
+                                                          const cudnnTensorDescriptor_t, void*, const int requested,
+                                                          int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results,
+                                                          void*, size_t) {
   return OfferOneAlgorithm(requested, returned, results);
 }
 
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const void*, const cudnnTensorDescriptor_t, const void*,
-    const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t, void*, const int requested, int* returned,
-    cudnnConvolutionBwdFilterAlgoPerf_t* results, void*, size_t) {
+cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t, const cudnnTensorDescriptor_t, const void*,
+                                                            const cudnnTensorDescriptor_t, const void*,
+                                                            const cudnnConvolutionDescriptor_t,
+                                                            const cudnnFilterDescriptor_t, void*, const int requested,
+                                                            int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results,
+                                                            void*, size_t) {
   return OfferOneAlgorithm(requested, returned, results);
 }
 
@@ -68,18 +73,14 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t, const c
   return OfferOneAlgorithm(requested, returned, results);
 }
 
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t,
-                                                            const cudnnTensorDescriptor_t,
-                                                            const cudnnConvolutionDescriptor_t,
-                                                            const cudnnFilterDescriptor_t, const int requested,
-                                                            int* returned,
-                                                            cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t, const cudnnConvolutionDescriptor_t,
+    const cudnnFilterDescriptor_t, const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   return OfferOneAlgorithm(requested, returned, results);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnnTensorDescriptor_t,
-                                                      const cudnnFilterDescriptor_t,
-                                                      const cudnnConvolutionDescriptor_t,
+                                                      const cudnnFilterDescriptor_t, const cudnnConvolutionDescriptor_t,
                                                       const cudnnTensorDescriptor_t, cudnnConvolutionFwdAlgo_t,
                                                       size_t* bytes) {
   return GiveWorkspace(bytes);
@@ -88,8 +89,8 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t, const cudnn
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t, const cudnnFilterDescriptor_t,
                                                            const cudnnTensorDescriptor_t,
                                                            const cudnnConvolutionDescriptor_t,
-                                                           const cudnnTensorDescriptor_t,
-                                                           cudnnConvolutionBwdDataAlgo_t, size_t* bytes) {
+                                                           const cudnnTensorDescriptor_t, cudnnConvolutionBwdDataAlgo_t,
+                                                           size_t* bytes) {
   return GiveWorkspace(bytes);
 }
 

@@ -31,8 +31,7 @@ class Kernels {
       return cudaSuccess;
     }
     if (library_ == nullptr) {
-      const cudaError_t loaded =
-          cudaLibraryLoadData(&library_, kImage, nullptr, nullptr, 0, nullptr, nullptr, 0);
+      const cudaError_t loaded = cudaLibraryLoadData(&library_, kImage, nullptr, nullptr, 0, nullptr, nullptr, 0);
       if (loaded != cudaSuccess) return loaded;
     }
     const cudaError_t got = cudaLibraryGetKernel(kernel, library_, name.c_str());

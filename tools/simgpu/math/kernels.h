@@ -1,6 +1,6 @@
-// What a library of NVIDIA's does when it computes: it launches kernels of its own on the caller's stream. Here they are
-// launched through the runtime that each library embeds, so that streams, events, graph captures and profilers see them;
-// they do nothing.
+// What a library of NVIDIA's does when it computes: it launches kernels of its own on the caller's stream. Here they
+// are launched through the runtime that each library embeds, so that streams, events, graph captures and profilers see
+// them; they do nothing.
 #ifndef TOOLS_SIMGPU_MATH_KERNELS_H_
 #define TOOLS_SIMGPU_MATH_KERNELS_H_
 

@@ -6,9 +6,12 @@ using namespace simgpu::runtime;
 
 namespace {
 
+// Both primary contexts, and some current context for the call itself.
 cudaError_t RetainBoth(int destination_device, int source_device, CUcontext* destination, CUcontext* source) {
   const cudaError_t retained = RetainPrimaryContext(destination_device, destination);
-  return retained != cudaSuccess ? retained : RetainPrimaryContext(source_device, source);
+  if (retained != cudaSuccess) return retained;
+  const cudaError_t source_retained = RetainPrimaryContext(source_device, source);
+  return source_retained != cudaSuccess ? source_retained : EnsureContext();
 }
 
 }  // namespace
@@ -29,8 +32,6 @@ cudaError_t cudaMemcpyPeerAsync(void* destination, int destination_device, const
   CUcontext contexts[2] = {};
   const cudaError_t retained = RetainBoth(destination_device, source_device, &contexts[0], &contexts[1]);
   if (retained != cudaSuccess) return Record(retained);
-  const cudaError_t ready = EnsureContext();
-  if (ready != cudaSuccess) return Record(ready);
   return Record(
       CallDriver(GetDriver().legacy.cuMemcpyPeerAsync, destination, contexts[0], source, contexts[1], count, stream));
 }

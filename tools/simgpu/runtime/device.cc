@@ -71,8 +71,8 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* width, const cudaChannelFormatDesc* format, int device) {
   if (format == nullptr) return Record(cudaErrorInvalidValue);
-  const unsigned channels = (format->x != 0 ? 1U : 0U) + (format->y != 0 ? 1U : 0U) + (format->z != 0 ? 1U : 0U) +
-                            (format->w != 0 ? 1U : 0U);
+  const unsigned channels =
+      (format->x != 0 ? 1U : 0U) + (format->y != 0 ? 1U : 0U) + (format->z != 0 ? 1U : 0U) + (format->w != 0 ? 1U : 0U);
   return ForwardWithoutContext<&Driver::cuDeviceGetTexture1DLinearMaxWidth>(width, CU_AD_FORMAT_UNSIGNED_INT32,
                                                                             channels, device);
 }

@@ -39,15 +39,14 @@ class Resolver {
 
 void ResolveAll(Driver* driver) {
   const PFN_cuGetProcAddress_v12000 resolver = driver->get_proc_address;
-#define DRIVER_FUNCTION(name, version)                          \
-  driver->name = reinterpret_cast<PFN_##name##_v##version>(     \
+#define DRIVER_FUNCTION(name, version)                      \
+  driver->name = reinterpret_cast<PFN_##name##_v##version>( \
       Resolver::Resolve(resolver, #name, version, CU_GET_PROC_ADDRESS_DEFAULT));
-#define STREAM_FUNCTION(name, version)                                            \
-  driver->legacy.name = reinterpret_cast<PFN_##name##_v##version>(                \
-      Resolver::Resolve(resolver, #name, version, CU_GET_PROC_ADDRESS_DEFAULT));  \
-  driver->per_thread.name = reinterpret_cast<PFN_##name##_v##version>(            \
-      Resolver::Resolve(resolver, #name, std::max(version, kFirstPerThreadVersion), \
-                        CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
+#define STREAM_FUNCTION(name, version)                                                   \
+  driver->legacy.name = reinterpret_cast<PFN_##name##_v##version>(                       \
+      Resolver::Resolve(resolver, #name, version, CU_GET_PROC_ADDRESS_DEFAULT));         \
+  driver->per_thread.name = reinterpret_cast<PFN_##name##_v##version>(Resolver::Resolve( \
+      resolver, #name, std::max(version, kFirstPerThreadVersion), CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM));
 #include "tools/simgpu/runtime/driver_functions.inc"
 }
 

@@ -92,9 +92,8 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {
 cudaError_t cudaFuncSetSharedMemConfig(const void*, cudaSharedMemConfig) { return cudaSuccess; }
 
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
-  return WithKernel(function, [name](const KernelOnDevice& on) {
-    return CallDriver(GetDriver().cuKernelGetName, name, on.kernel);
-  });
+  return WithKernel(
+      function, [name](const KernelOnDevice& on) { return CallDriver(GetDriver().cuKernelGetName, name, on.kernel); });
 }
 
 cudaError_t cudaFuncGetParamInfo(const void* function, size_t index, size_t* offset, size_t* size) {
@@ -130,8 +129,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                                 cudaOccupancyDefault);
 }
 
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
-                                                      int block_size) {
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int block_size) {
   return WithKernel(function, [=](const KernelOnDevice& on) {
     return CallDriver(GetDriver().cuOccupancyAvailableDynamicSMemPerBlock, bytes, on.function(), blocks, block_size);
   });
@@ -167,9 +165,8 @@ cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
   return Record(Registry::Get().FindVariable(symbol, &address, size));
 }
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* jit_options,
-                                void** jit_values, unsigned int jit_count, cudaLibraryOption* options, void** values,
-                                unsigned int count) {
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* jit_options, void** jit_values,
+                                unsigned int jit_count, cudaLibraryOption* options, void** values, unsigned int count) {
   return Forward<&Driver::cuLibraryLoadData>(library, code, jit_options, jit_values, jit_count, options, values, count);
 }
 

@@ -123,9 +123,7 @@ cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t objec
   return Forward<&Driver::cuGraphReleaseUserObject>(graph, object, count);
 }
 
-cudaError_t cudaDeviceGraphMemTrim(int device) {
-  return ForwardWithoutContext<&Driver::cuDeviceGraphMemTrim>(device);
-}
+cudaError_t cudaDeviceGraphMemTrim(int device) { return ForwardWithoutContext<&Driver::cuDeviceGraphMemTrim>(device); }
 
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
   return ForwardWithoutContext<&Driver::cuDeviceGetGraphMemAttribute>(device, attribute, value);

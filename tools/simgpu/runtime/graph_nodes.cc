@@ -25,8 +25,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cud
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* params) {
   CUgraphNodeParams driver_params;
   const cudaError_t translated = DriverNode(params, &driver_params);
-  return translated != cudaSuccess ? Record(translated)
-                                   : Forward<&Driver::cuGraphNodeSetParams>(node, &driver_params);
+  return translated != cudaSuccess ? Record(translated) : Forward<&Driver::cuGraphNodeSetParams>(node, &driver_params);
 }
 
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphNodeParams* params) {

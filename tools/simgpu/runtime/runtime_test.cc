@@ -33,8 +33,8 @@ void __cudaRegisterFatBinaryEnd(void** handle);
 void __cudaUnregisterFatBinary(void** handle);
 void __cudaRegisterFunction(void** handle, const char* host_function, char* device_function, const char* name,
                             int thread_limit, uint3* thread, uint3* block, dim3* block_dim, dim3* grid_dim, int* size);
-void __cudaRegisterVar(void** handle, char* host_variable, char* device_address, const char* name, int ext,
-                       size_t size, int constant, int global);
+void __cudaRegisterVar(void** handle, char* host_variable, char* device_address, const char* name, int ext, size_t size,
+                       int constant, int global);
 }
 
 TEST_CASE("Memory that is allocated is missing from the device until it is freed") {
@@ -248,8 +248,7 @@ TEST_CASE("Device properties have no zero where a program would divide by it") {
 TEST_CASE("Driver entry points are found by name, and unknown names are reported as such") {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
-  REQUIRE(cudaGetDriverEntryPointByVersion("cuMemCreate", &function, 12000, cudaEnableDefault, &status) ==
-          cudaSuccess);
+  REQUIRE(cudaGetDriverEntryPointByVersion("cuMemCreate", &function, 12000, cudaEnableDefault, &status) == cudaSuccess);
   CHECK(status == cudaDriverEntryPointSuccess);
   CHECK(function != nullptr);
   REQUIRE(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault, &status) ==

@@ -36,8 +36,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   if (driver.get_proc_address == nullptr) return Record(cudaErrorInsufficientDriver);
   const cuuint64_t driver_flags = flags == cudaEnableDefault ? kDefaultStreamFlag : flags;
   CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  const CUresult result =
-      driver.get_proc_address(symbol, function, static_cast<int>(version), driver_flags, &found);
+  const CUresult result = driver.get_proc_address(symbol, function, static_cast<int>(version), driver_flags, &found);
   if (status != nullptr) {
     *status = FromDriverResult(found);
     return result == CUDA_ERROR_NOT_FOUND ? cudaSuccess : Record(result);

@@ -48,9 +48,8 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
   CUkernel kernel = nullptr;
   const cudaError_t found = Registry::Get().FindKernel(function, &kernel);
   if (found != cudaSuccess) return Record(found);
-  return ForwardStream<&StreamFunctions::cuLaunchCooperativeKernel>(AsFunction(kernel), grid.x, grid.y, grid.z,
-                                                                    block.x, block.y, block.z, shared_bytes, stream,
-                                                                    arguments);
+  return ForwardStream<&StreamFunctions::cuLaunchCooperativeKernel>(AsFunction(kernel), grid.x, grid.y, grid.z, block.x,
+                                                                    block.y, block.z, shared_bytes, stream, arguments);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {

@@ -53,9 +53,7 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t 
   return ForwardStream<&StreamFunctions::cuStreamAttachMemAsync>(stream, pointer, length, flags);
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return ForwardStream<&StreamFunctions::cuStreamQuery>(stream);
-}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return ForwardStream<&StreamFunctions::cuStreamQuery>(stream); }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return ForwardStream<&StreamFunctions::cuStreamSynchronize>(stream);
