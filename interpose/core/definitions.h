@@ -1,5 +1,6 @@
-// Texts and scopes of this process: found without a lock, added under one, written to the ledger before anybody can refer
-// to them. They outlive a file: what was defined while dormant, or before a fork, is written when the next file opens.
+// Texts and scopes of this process: found without a lock, added under one, written to the ledger before anybody can
+// refer to them. They outlive a file: what was defined while dormant, or before a fork, is written when the next file
+// opens.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ std::uint64_t DefinitionBytes();
 // The calling thread's innermost open range, whatever modules and ops it is inside of.
 std::uint32_t RangeScope();
 
-// Modules and ops are kept elsewhere (torch/scope_frames.h): a refiner turns the scope of the thread's ranges into the one
-// that CurrentScope returns. It may be called under the allocator's lock.
+// Modules and ops are kept elsewhere (torch/scope_frames.h): a refiner turns the scope of the thread's ranges into the
+// one that CurrentScope returns. It may be called under the allocator's lock.
 using ScopeRefiner = std::uint32_t (*)(std::uint32_t ranges);
 void SetScopeRefiner(ScopeRefiner refiner);
 

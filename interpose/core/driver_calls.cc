@@ -16,7 +16,8 @@ constinit SpinLock g_lock;
 }  // namespace
 
 const DriverCalls& Driver() {
-  if (g_found.load(std::memory_order_acquire)) [[likely]] return g_calls;
+  if (g_found.load(std::memory_order_acquire)) [[likely]]
+    return g_calls;
   if (!g_lock.TryAcquire()) return kNone;  // another thread is at it: one sample less
   if (!g_found.load(std::memory_order_relaxed) && SymbolOfLoaded("libcuda.so.1", "cuDriverGetVersion") != nullptr) {
 #define LEDGER_FIND_DRIVER_CALL(name) \

@@ -52,7 +52,8 @@ void VisitMappings(MappingVisitor visit, void* context) {
     filled += static_cast<std::size_t>(got);
     const char* line = buffer;
     while (more) {
-      const auto* const end = static_cast<const char*>(memchr(line, '\n', static_cast<std::size_t>(buffer + filled - line)));
+      const auto* const end =
+          static_cast<const char*>(memchr(line, '\n', static_cast<std::size_t>(buffer + filled - line)));
       if (end == nullptr) break;
       more = visit(ParseLine(line, end), context);
       line = end + 1;

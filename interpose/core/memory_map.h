@@ -1,5 +1,5 @@
-// What is mapped where, from /proc/self/maps: needs no lock of the loader, which a hook may not wait for (the thread that
-// holds it may be waiting for the lock under which the hook runs), and no allocation.
+// What is mapped where, from /proc/self/maps: needs no lock of the loader, which a hook may not wait for (the thread
+// that holds it may be waiting for the lock under which the hook runs), and no allocation.
 #pragma once
 
 #include <cstdint>

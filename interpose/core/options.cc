@@ -58,8 +58,7 @@ bool ParseMaxBytes(const char* value, Options& options) {
   if (unit != nullptr) digits[length - 1] = '\0';
   std::uint64_t number;
   if (!ParseNumber(digits, number)) return false;
-  if (unit != nullptr &&
-      __builtin_mul_overflow(number, std::uint64_t{1} << (10 * (unit - kUnits + 1)), &number)) {
+  if (unit != nullptr && __builtin_mul_overflow(number, std::uint64_t{1} << (10 * (unit - kUnits + 1)), &number)) {
     return false;
   }
   options.max_bytes = number;
@@ -73,7 +72,8 @@ const OptionRow kOptionRows[] = {
     {"LEDGER_OFF", "0", "1: record nothing, create nothing", ParseOff},
     {"LEDGER_MAX_BYTES", "0", "largest size of a ledger (K, M, G, T for powers of 1024); 0: no limit", ParseMaxBytes},
     {"LEDGER_MEMINFO", "1", "0: never ask the driver how much memory is in use", ParseMeminfo},
-    {"LEDGER_VERBOSE", "0", "1: say on stderr where the ledger is; 2: and why something was not recorded", ParseVerbose},
+    {"LEDGER_VERBOSE", "0", "1: say on stderr where the ledger is; 2: and why something was not recorded",
+     ParseVerbose},
     {"LEDGER_AGENT", "1", "0: no phases, modules and names from inside the Python interpreter", ParseAgent},
     {"LEDGER_ADAPTER", "1", "0: no ops, saved tensors and requested sizes from inside PyTorch", ParseAdapter},
 };

@@ -9,12 +9,12 @@ namespace ledger {
 inline constexpr std::size_t kMaxPathBytes = 4095;
 
 struct Options {
-  bool off;                         // LEDGER_OFF
-  bool ask_memory;                  // LEDGER_MEMINFO
-  int verbose;                      // LEDGER_VERBOSE
-  bool agent;                       // LEDGER_AGENT
-  bool adapter;                     // LEDGER_ADAPTER
-  std::uint64_t max_bytes;          // LEDGER_MAX_BYTES; 0: no limit
+  bool off;                           // LEDGER_OFF
+  bool ask_memory;                    // LEDGER_MEMINFO
+  int verbose;                        // LEDGER_VERBOSE
+  bool agent;                         // LEDGER_AGENT
+  bool adapter;                       // LEDGER_ADAPTER
+  std::uint64_t max_bytes;            // LEDGER_MAX_BYTES; 0: no limit
   char directory[kMaxPathBytes + 1];  // LEDGER_DIR
 };
 

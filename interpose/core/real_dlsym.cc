@@ -17,7 +17,8 @@ constinit std::atomic<DlsymFunction> g_real{nullptr};
 
 DlsymFunction RealDlsym() {
   DlsymFunction real = g_real.load(std::memory_order_relaxed);
-  if (real != nullptr) [[likely]] return real;
+  if (real != nullptr) [[likely]]
+    return real;
   if (dlvsym == nullptr) {
     real = reinterpret_cast<DlsymFunction>(FindInLoadedLibraries("dlsym"));
     g_real.store(real, std::memory_order_relaxed);

@@ -271,7 +271,8 @@ void Flush() {
 
 std::uint32_t ThreadId() {
   ThreadState& thread = t_thread;
-  if (thread.id == 0) [[unlikely]] thread.id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+  if (thread.id == 0) [[unlikely]]
+    thread.id = static_cast<std::uint32_t>(syscall(SYS_gettid));
   return thread.id;
 }
 
@@ -281,7 +282,8 @@ bool AppendRaw(record::Commit commit, const void* record) {
     AfterDrop();
     return false;
   }
-  if (g_file.TakeGrowth()) [[unlikely]] AfterGrowth();
+  if (g_file.TakeGrowth()) [[unlikely]]
+    AfterGrowth();
   return true;
 }
 

@@ -1,8 +1,8 @@
 // The recorder as the hooks see it: is anything recorded, and how does a record get into the ledger.
 //
-// The life of a process: Dormant (nothing happened yet; no file) → Active (a CUDA call that matters was seen, the file is
-// open) → Stopped (switched off, failed, or past the end). A forked child starts again at Dormant with a file of its own.
-// All of this is lock-free and allocation-free on the hot path, and may be called under the allocator's lock.
+// The life of a process: Dormant (nothing happened yet; no file) → Active (a CUDA call that matters was seen, the file
+// is open) → Stopped (switched off, failed, or past the end). A forked child starts again at Dormant with a file of its
+// own. All of this is lock-free and allocation-free on the hot path, and may be called under the allocator's lock.
 //
 // A hook reads, in this order:
 //     if (!Active() && !Wake()) return;      // after a call that matters succeeded; others only ask Active()
@@ -73,7 +73,8 @@ void NoteSetting(std::string_view key, std::string_view value);
 std::uint64_t ExchangeCommunicator(std::uint64_t communicator);
 
 // The communicator that memory is for which `owner` (a library's name) gets on this thread now; 0: none, or not known.
-// NCCL does some of its work on threads of its own: while there is a single call of NCCL in the process, it is for that.
+// NCCL does some of its work on threads of its own: while there is a single call of NCCL in the process, it is for
+// that.
 std::uint64_t CurrentCommunicator(std::uint32_t owner);
 
 // Marks that this thread is inside a memory hook, so that the layer below is not recorded a second time. Only for hooks

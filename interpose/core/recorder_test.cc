@@ -256,7 +256,8 @@ TEST_CASE("settings: units, nonsense, defaults") {
   const struct {
     const char* value;
     std::uint64_t bytes;
-  } kSizes[] = {{"12345", 12345}, {"64K", 64 << 10}, {"2M", 2 << 20}, {"3G", 3ull << 30}, {"1T", 1ull << 40}, {"M", 0}, {"-1", 0}, {"1Q", 0}, {"99999999999T", 0}};
+  } kSizes[] = {{"12345", 12345}, {"64K", 64 << 10}, {"2M", 2 << 20}, {"3G", 3ull << 30}, {"1T", 1ull << 40},
+                {"M", 0},         {"-1", 0},         {"1Q", 0},       {"99999999999T", 0}};
   for (const auto& size : kSizes) {
     setenv("LEDGER_MAX_BYTES", size.value, 1);
     Options options = {};

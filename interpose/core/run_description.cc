@@ -47,8 +47,8 @@ constexpr const char* kWorldSizeNames[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
 constexpr const char* kRunIdNames[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid"};
 
 // Settings that change what is allocated, or what the report says about it.
-constexpr std::string_view kSettingPrefixes[] = {"CUDA_", "NCCL_",   "CUBLAS_",       "CUDNN_",
-                                                 "PYTORCH_", "TORCH_NCCL_", "TORCHINDUCTOR_", "SIMGPU_", "LEDGER_"};
+constexpr std::string_view kSettingPrefixes[] = {"CUDA_",       "NCCL_",          "CUBLAS_", "CUDNN_", "PYTORCH_",
+                                                 "TORCH_NCCL_", "TORCHINDUCTOR_", "SIMGPU_", "LEDGER_"};
 
 template <std::size_t kSize>
 void CopyText(char (&target)[kSize], std::string_view text) {
@@ -160,7 +160,8 @@ void NoteTorchVersion() {
 
 void NoteRuntimeVersion() {
   for (const char* const soname : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
-    const auto get = reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
+    const auto get =
+        reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
     int version = 0;
     if (get != nullptr && get(&version) == cudaSuccess) NoteCudaVersion("version.runtime", version);
   }

@@ -56,7 +56,8 @@ record::Allocation Fill(const Site& site, Kind kind, int result, const Piece& pi
 // Once per file, when a call of the runtime has returned: only then may the runtime be asked.
 void NoteRuntimeOnce(record::Layer layer) {
   static constinit std::atomic<std::uint32_t> noted_in{0};
-  if (layer != record::Layer::kRuntime || noted_in.load(std::memory_order_relaxed) == FileGeneration()) [[likely]] return;
+  if (layer != record::Layer::kRuntime || noted_in.load(std::memory_order_relaxed) == FileGeneration()) [[likely]]
+    return;
   if (noted_in.exchange(FileGeneration()) != FileGeneration()) NoteRuntimeVersion();
 }
 

@@ -33,8 +33,8 @@ std::uint64_t OutValue(Result result, Value* out) {
   }
 }
 
-// After a call that gets memory: a record of what it got, or of the refusal. A success wakes a dormant recorder; nothing
-// is noted where a call gave nothing (null for a size of zero).
+// After a call that gets memory: a record of what it got, or of the refusal. A success wakes a dormant recorder;
+// nothing is noted where a call gave nothing (null for a size of zero).
 void NoteAllocation(const Site& site, int result, const Piece& piece);
 
 // Before a call that gives memory back. False: not recorded, AfterFree has nothing to do.

@@ -1,6 +1,6 @@
-// Calls that take device memory which no call names: contexts, modules, limits. The driver is asked what is in use after
-// each, so that a report can name the growth. Also the calls that end everything on a device, and captures, during which
-// the driver is not asked.
+// Calls that take device memory which no call names: contexts, modules, limits. The driver is asked what is in use
+// after each, so that a report can name the growth. Also the calls that end everything on a device, and captures,
+// during which the driver is not asked.
 #include "interpose/core/driver_calls.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/memory_call.h"
@@ -128,13 +128,13 @@ CUresult ModuleUnload(const Call<decltype(&::cuModuleUnload)>& call, CUmodule mo
 }
 
 CUresult LibraryLoadData(const Call<decltype(&::cuLibraryLoadData)>& call, CUlibrary* library, const void* code,
-                         CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
-                         CUlibraryOption* options, void** values, unsigned int count) {
+                         CUjit_option* jit_options, void** jit_values, unsigned int jit_count, CUlibraryOption* options,
+                         void** values, unsigned int count) {
   return CallAndSample(call, library, code, jit_options, jit_values, jit_count, options, values, count);
 }
 
-CUresult LibraryLoadFromFile(const Call<decltype(&::cuLibraryLoadFromFile)>& call, CUlibrary* library,
-                             const char* path, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
+CUresult LibraryLoadFromFile(const Call<decltype(&::cuLibraryLoadFromFile)>& call, CUlibrary* library, const char* path,
+                             CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
                              CUlibraryOption* options, void** values, unsigned int count) {
   return CallAndSample(call, library, path, jit_options, jit_values, jit_count, options, values, count);
 }

@@ -37,7 +37,8 @@ record::Commit CommitFor(Kind kind, std::int8_t device) {
 
 int Attribute(const DriverCalls& driver, CUdevice_attribute attribute, CUdevice device) {
   int value = 0;
-  if (driver.cuDeviceGetAttribute == nullptr || driver.cuDeviceGetAttribute(&value, attribute, device) != CUDA_SUCCESS) {
+  if (driver.cuDeviceGetAttribute == nullptr ||
+      driver.cuDeviceGetAttribute(&value, attribute, device) != CUDA_SUCCESS) {
     return 0;
   }
   return value;
@@ -125,7 +126,8 @@ void NoteDevice(std::int8_t device) {
     g_noted_in.store(generation, std::memory_order_relaxed);
   }
   const std::uint64_t bit = std::uint64_t{1} << device;
-  if ((g_noted_devices.load(std::memory_order_relaxed) & bit) != 0) [[likely]] return;
+  if ((g_noted_devices.load(std::memory_order_relaxed) & bit) != 0) [[likely]]
+    return;
   if ((g_noted_devices.fetch_or(bit) & bit) == 0) AppendDevice(device);
 }
 

@@ -13,7 +13,8 @@ std::int8_t CurrentDevice();
 // Appends a device's record when it is seen for the first time. The process is recorded.
 void NoteDevice(std::int8_t device);
 
-// Bytes in use on `device` now; 0 where it can't be asked: it is not current, a stream is being captured, LEDGER_MEMINFO=0.
+// Bytes in use on `device` now; 0 where it can't be asked: it is not current, a stream is being captured,
+// LEDGER_MEMINFO=0.
 std::uint64_t DeviceUsed(std::int8_t device);
 
 // Appends a kDeviceSample for the current device, if what is used has changed since the last answer.

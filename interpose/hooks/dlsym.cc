@@ -14,7 +14,8 @@ namespace ledger::hooks {
 namespace {
 
 bool MayBeEntry(const char* name) {
-  return name[0] == 'c' && name[1] == 'u' && ((name[2] >= 'A' && name[2] <= 'Z') || std::strncmp(name + 2, "da", 2) == 0);
+  return name[0] == 'c' && name[1] == 'u' &&
+         ((name[2] >= 'A' && name[2] <= 'Z') || std::strncmp(name + 2, "da", 2) == 0);
 }
 
 // Entered by a jump: the return address is the one of dlsym's caller.
@@ -42,9 +43,11 @@ void* NoDlsym(void*, const char*) { return nullptr; }
 // Where a call of dlsym goes on.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] DlsymFunction LedgerDlsymTarget(void* handle, const char* name) {
   const DlsymFunction real = RealDlsym();
-  if (real == nullptr) [[unlikely]] return NoDlsym;
+  if (real == nullptr) [[unlikely]]
+    return NoDlsym;
   // RTLD_NEXT is for libraries that stand in front of the real one themselves; we are in their chain already.
-  if (name == nullptr || handle == RTLD_NEXT || !MayBeEntry(name)) [[likely]] return real;
+  if (name == nullptr || handle == RTLD_NEXT || !MayBeEntry(name)) [[likely]]
+    return real;
   Entry entry;
   if (ProcessState().load(std::memory_order_relaxed) == State::kOff || !FindSymbol(name, entry)) return real;
   return DlsymOfEntry;

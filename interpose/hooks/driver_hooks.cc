@@ -69,16 +69,14 @@ CUresult MemHostRegister(const Call<decltype(&::cuMemHostRegister_v2)>& call, vo
                          unsigned int flags) {
   return Allocate(
       call,
-      [&](CUresult) {
-        return Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .size = bytes};
-      },
+      [&](CUresult) { return Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .size = bytes}; },
       pointer, bytes, flags);
 }
 
 CUresult MemHostUnregister(const Call<decltype(&::cuMemHostUnregister)>& call, void* pointer) {
-  return Release(
-      call, Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .kind = record::Kind::kFree},
-      pointer);
+  return Release(call,
+                 Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .kind = record::Kind::kFree},
+                 pointer);
 }
 
 }  // namespace ledger::hooks

@@ -1,5 +1,5 @@
-// Generated from entry_points.inc: the exported symbols, and kVariants wrappers per entry for functions that were looked
-// up. None has code of its own; all go to the hook that the table names.
+// Generated from entry_points.inc: the exported symbols, and kVariants wrappers per entry for functions that were
+// looked up. None has code of its own; all go to the hook that the table names.
 #include <array>
 #include <utility>
 
@@ -71,14 +71,14 @@ void* WrapperOf(Entry entry, int variant) {
 #define LEDGER_ARGUMENTS_6 , a, b, c, d, e, f
 #define LEDGER_ARGUMENTS_8 , a, b, c, d, e, f, g, h
 
-#define LEDGER_EXPORT(Result, symbol, hook, arity, types)                                                      \
-  extern "C" [[gnu::visibility("default")]] Result symbol(LEDGER_PARAMETERS_##arity types) {                   \
-    using namespace ledger::hooks;                                                                             \
-    const void* const caller = __builtin_return_address(0);                                                    \
-    const auto real = reinterpret_cast<decltype(&::symbol)>(RealBySymbol(Entry::symbol, caller));              \
-    if (real == nullptr) return kNotFound<Result>;                                                             \
-    const Call<decltype(&::symbol)> call = {real, {caller, Entry::symbol}};                                    \
-    return hook(call LEDGER_ARGUMENTS_##arity);                                                                \
+#define LEDGER_EXPORT(Result, symbol, hook, arity, types)                                         \
+  extern "C" [[gnu::visibility("default")]] Result symbol(LEDGER_PARAMETERS_##arity types) {      \
+    using namespace ledger::hooks;                                                                \
+    const void* const caller = __builtin_return_address(0);                                       \
+    const auto real = reinterpret_cast<decltype(&::symbol)>(RealBySymbol(Entry::symbol, caller)); \
+    if (real == nullptr) return kNotFound<Result>;                                                \
+    const Call<decltype(&::symbol)> call = {real, {caller, Entry::symbol}};                       \
+    return hook(call LEDGER_ARGUMENTS_##arity);                                                   \
   }
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) LEDGER_EXPORT(CUresult, symbol, hook, arity, types)
 #define LEDGER_RUNTIME(symbol, hook, arity, types) LEDGER_EXPORT(cudaError_t, symbol, hook, arity, types)

@@ -1,5 +1,6 @@
 // Asking the driver for its functions: the way on which NVIDIA's libraries, with a runtime linked into each, get all of
-// theirs. The real call comes first; what it says, and what it leaves in its out-parameters when it fails, stays as it is.
+// theirs. The real call comes first; what it says, and what it leaves in its out-parameters when it fails, stays as it
+// is.
 #include "interpose/core/real_dlsym.h"
 #include "interpose/core/recorder.h"
 #include "interpose/hooks/hooks.h"
@@ -20,7 +21,8 @@ void WrapAnswer(const Site& site, const char* symbol, void** answer, int version
 int RuntimeVersion() {
   int version = CUDART_VERSION;
   for (const char* const soname : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
-    const auto get = reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
+    const auto get =
+        reinterpret_cast<decltype(&cudaRuntimeGetVersion)>(SymbolOfLoaded(soname, "cudaRuntimeGetVersion"));
     if (get != nullptr && get(&version) == cudaSuccess) break;
   }
   return version;
@@ -49,7 +51,8 @@ CUresult GetProcAddressV2(const Call<decltype(&::cuGetProcAddress_v2)>& call, co
 }
 
 cudaError_t RuntimeGetDriverEntryPoint(const Call<decltype(&::cudaGetDriverEntryPoint)>& call, const char* symbol,
-                                       void** answer, unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
+                                       void** answer, unsigned long long flags,
+                                       cudaDriverEntryPointQueryResult* status) {
   const cudaError_t result = call.real(symbol, answer, flags, status);
   if (result == cudaSuccess) WrapAnswer(call.site, symbol, answer, RuntimeVersion(), DriverFlags(call.site, flags));
   return result;

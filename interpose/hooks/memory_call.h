@@ -1,5 +1,5 @@
-// The two forms of a memory hook: what gets memory (real call, then record) and what gives it back (record, then real call,
-// so that an address is never seen in use again before it was given back).
+// The two forms of a memory hook: what gets memory (real call, then record) and what gives it back (record, then real
+// call, so that an address is never seen in use again before it was given back).
 #pragma once
 
 #include "interpose/core/thread_state.h"

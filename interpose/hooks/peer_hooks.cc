@@ -1,5 +1,5 @@
-// Memory that belongs to another process or another API (CUDA IPC, Vulkan, dma-buf), at both layers. It is mapped here and
-// charged to its owner.
+// Memory that belongs to another process or another API (CUDA IPC, Vulkan, dma-buf), at both layers. It is mapped here
+// and charged to its owner.
 #include "interpose/core/driver_calls.h"
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/memory_call.h"

@@ -1,6 +1,6 @@
 // Stream-ordered memory, at both layers. It comes out of a pool, which takes physical memory from the device in larger
-// pieces and keeps it: the pool's own counters are noted after each call. On a stream that is being captured such a call
-// makes a node of a graph, and gets no memory.
+// pieces and keeps it: the pool's own counters are noted after each call. On a stream that is being captured such a
+// call makes a node of a graph, and gets no memory.
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/memory_call.h"
 
@@ -40,12 +40,9 @@ auto FreeToPool(const Call<Function>& call, CUstream stream, std::uint64_t addre
   if (Capturing(call.site, stream)) return PassThrough(call, pointer, stream);
   const bool recorded = InsideNoHook() && Active();
   const CUmemoryPool pool = recorded ? PoolOf(address) : nullptr;
-  const auto result = Release(call,
-                              Piece{.memory = Memory::kAsync,
-                                    .address = address,
-                                    .context = AddressOf(stream),
-                                    .kind = Kind::kFree},
-                              pointer, stream);
+  const auto result = Release(
+      call, Piece{.memory = Memory::kAsync, .address = address, .context = AddressOf(stream), .kind = Kind::kFree},
+      pointer, stream);
   if (static_cast<int>(result) == 0 && recorded) {
     ErrnoSaver errno_saver;
     SamplePool(pool);

@@ -171,9 +171,9 @@ bool FindSymbol(const char* symbol, Entry& entry) {
   return false;
 }
 
-// The driver decides what it answers; we only have to know which calling convention it is. Where the answer is a function
-// that libcuda exports, that settles it. Otherwise it is the newest one that is not newer than the caller's version and
-// that this driver has.
+// The driver decides what it answers; we only have to know which calling convention it is. Where the answer is a
+// function that libcuda exports, that settles it. Otherwise it is the newest one that is not newer than the caller's
+// version and that this driver has.
 bool FindAnswer(const char* name, int version, unsigned long long flags, const void* real, Entry& entry) {
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   const EntryInfo* best = nullptr;
@@ -198,13 +198,14 @@ bool FindAnswer(const char* name, int version, unsigned long long flags, const v
 
 bool IsOurs(const void* code) {
   const auto address = reinterpret_cast<std::uintptr_t>(code);
-  return address >= reinterpret_cast<std::uintptr_t>(&__ehdr_start) && address < reinterpret_cast<std::uintptr_t>(&etext);
+  return address >= reinterpret_cast<std::uintptr_t>(&__ehdr_start) &&
+         address < reinterpret_cast<std::uintptr_t>(&etext);
 }
 
 bool IsVendorTool(const void* caller) {
-  constexpr std::string_view kTools[] = {"libcupti.so",       "libnvperf_",         "libToolsInjection", "libsanitizer",
-                                         "libcuinj",          "libInterceptor",     "libnvidia-nsight",  "libpcsamplingutil",
-                                         "libcheckpoint.so",  "libcuda-injection"};
+  constexpr std::string_view kTools[] = {
+      "libcupti.so",    "libnvperf_",       "libToolsInjection", "libsanitizer",     "libcuinj",
+      "libInterceptor", "libnvidia-nsight", "libpcsamplingutil", "libcheckpoint.so", "libcuda-injection"};
   const std::string_view name = TextOf(OwnerOf(caller));
   for (const std::string_view tool : kTools) {
     if (name.starts_with(tool)) return true;

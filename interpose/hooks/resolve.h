@@ -1,9 +1,9 @@
 // From a caller to the real function, and from a real function to the wrapper that stands for it.
 //
-// A function can be reached by symbol (we are preloaded in front of the real library), by dlsym, or by asking the driver.
-// By symbol, the real function is the one that the caller's own library would have been bound to: with two CUDA runtimes
-// in a process, each library goes on with its own. By pointer, there is one wrapper for each distinct real function of an
-// entry point, so that versions and stream variants stay apart.
+// A function can be reached by symbol (we are preloaded in front of the real library), by dlsym, or by asking the
+// driver. By symbol, the real function is the one that the caller's own library would have been bound to: with two CUDA
+// runtimes in a process, each library goes on with its own. By pointer, there is one wrapper for each distinct real
+// function of an entry point, so that versions and stream variants stay apart.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ void* WrapperOf(Entry entry, int variant);
 // The real function behind a variant; set before its wrapper is handed out.
 void* RealOfVariant(Entry entry, int variant);
 
-// The wrapper for `real`, always the same one; `real` itself where it is ours already, where there is none left (counted)
-// and where it is null.
+// The wrapper for `real`, always the same one; `real` itself where it is ours already, where there is none left
+// (counted) and where it is null.
 void* Wrap(Entry entry, void* real);
 
 // The real function for a call by symbol from `caller`; nullptr: nobody has it (counted).

@@ -1,4 +1,5 @@
-// Runtime: linear, pitched, managed and host memory. The driver's calls inside are the same allocation and not recorded.
+// Runtime: linear, pitched, managed and host memory. The driver's calls inside are the same allocation and not
+// recorded.
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/memory_call.h"
 
@@ -88,8 +89,8 @@ cudaError_t RuntimeHostRegister(const Call<decltype(&::cudaHostRegister)>& call,
 }
 
 cudaError_t RuntimeHostUnregister(const Call<decltype(&::cudaHostUnregister)>& call, void* pointer) {
-  return Release(call,
-                 Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .kind = Kind::kFree}, pointer);
+  return Release(call, Piece{.memory = Memory::kHostRegistered, .address = AddressOf(pointer), .kind = Kind::kFree},
+                 pointer);
 }
 
 }  // namespace ledger::hooks

@@ -1,5 +1,5 @@
-// Driver: virtual memory management. Physical memory is born at cuMemCreate and dies when no handle and no mapping is left;
-// what is imported is another process's.
+// Driver: virtual memory management. Physical memory is born at cuMemCreate and dies when no handle and no mapping is
+// left; what is imported is another process's.
 #include "interpose/hooks/hooks.h"
 #include "interpose/hooks/memory_call.h"
 
@@ -54,8 +54,7 @@ CUresult MemImportFromShareableHandle(const Call<decltype(&::cuMemImportFromShar
   return Allocate(
       call,
       [&](CUresult result) {
-        return Piece{
-            .memory = Memory::kPeer, .address = OutValue(result, handle), .kind = Kind::kHandleImport};
+        return Piece{.memory = Memory::kPeer, .address = OutValue(result, handle), .kind = Kind::kHandleImport};
       },
       handle, shared, type);
 }
@@ -66,8 +65,7 @@ CUresult MulticastCreate(const Call<decltype(&::cuMulticastCreate)>& call, CUmem
   return Allocate(
       call,
       [&](CUresult result) {
-        return Piece{
-            .memory = Memory::kPeer, .address = OutValue(result, handle), .kind = Kind::kHandleImport};
+        return Piece{.memory = Memory::kPeer, .address = OutValue(result, handle), .kind = Kind::kHandleImport};
       },
       handle, properties);
 }
@@ -106,10 +104,9 @@ CUresult MemAddressReserve(const Call<decltype(&::cuMemAddressReserve)>& call, C
 }
 
 CUresult MemAddressFree(const Call<decltype(&::cuMemAddressFree)>& call, CUdeviceptr address, size_t bytes) {
-  return Release(
-      call,
-      Piece{.memory = Memory::kAddressSpace, .address = address, .size = bytes, .kind = Kind::kUnreserve},
-      address, bytes);
+  return Release(call,
+                 Piece{.memory = Memory::kAddressSpace, .address = address, .size = bytes, .kind = Kind::kUnreserve},
+                 address, bytes);
 }
 
 }  // namespace ledger::hooks

@@ -60,7 +60,8 @@ record::TicksSource ChooseTicksSource() {
 }
 
 std::uint64_t Ticks() {
-  if (g_source == record::TicksSource::kTsc) [[likely]] return Counter();
+  if (g_source == record::TicksSource::kTsc) [[likely]]
+    return Counter();
   return Nanoseconds(CLOCK_MONOTONIC);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -34,10 +35,18 @@ std::uint64_t PageBytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESI
 std::uint64_t PageDown(std::uint64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 std::uint64_t PageUp(std::uint64_t bytes) { return PageDown(bytes + PageBytes() - 1); }
 
-// For file systems without fallocate: writing is the one way to be sure of the space.
+// Writes zeros in as few calls as possible: the kernel then makes larger pieces of page cache. For the pages ahead of
+// the records, and for space on file systems without fallocate, where writing is the one way to be sure of it.
 int WriteZeros(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  constexpr int kMaxPieces = 16;
+  iovec pieces[kMaxPieces];
   while (bytes > 0) {
-    const ssize_t written = pwrite(fd, g_zeros, std::min<std::uint64_t>(bytes, sizeof(g_zeros)), static_cast<off_t>(offset));
+    int count = 0;
+    for (std::uint64_t left = bytes; left > 0 && count < kMaxPieces; ++count) {
+      pieces[count] = {g_zeros, std::min<std::uint64_t>(left, sizeof(g_zeros))};
+      left -= pieces[count].iov_len;
+    }
+    const ssize_t written = pwritev(fd, pieces, count, static_cast<off_t>(offset));
     if (written < 0) {
       if (errno == EINTR) continue;
       return errno;
@@ -236,8 +245,9 @@ void LedgerFile::Finish(std::uint64_t end_ticks, bool clean) {
   head->end_ticks = end_ticks;
   if (locked) {
     const std::uint64_t mapped = mapped_end_.load(std::memory_order_relaxed);
-    const std::uint64_t used = std::min(
-        usable_end_.load(std::memory_order_relaxed), record::kHeaderBytes + Reserved().load(std::memory_order_acquire) * record::kRecordBytes);
+    const std::uint64_t used =
+        std::min(usable_end_.load(std::memory_order_relaxed),
+                 record::kHeaderBytes + Reserved().load(std::memory_order_acquire) * record::kRecordBytes);
     const std::uint64_t kept = PageUp(used);
     // A thread may hold a slot beyond the end that it has not filled yet. Touching a page behind the end of a file is a
     // SIGBUS, so plain memory takes the place of those pages first.

@@ -4,16 +4,16 @@
 //   |header|slots, pages dropped|recent  |  slack   |  allocated ...  |  address space only ...  |
 //
 // The address space is reserved once and contiguous, so that a slot's address never changes. File chunks are allocated
-// (never sparse: a full disk is an error of a call, not a SIGBUS in the job) and mapped into it in order. Within what is
-// mapped, pages are primed a piece at a time: zeros are written through the descriptor, and the pages faulted in at once.
-// (Measured on ext4: a first touch through the mapping costs 3 µs a page, priming 1 µs.) Pages far behind the end leave the
-// process again; a thread that was descheduled with a slot in hand simply faults its page back in.
+// (never sparse: a full disk is an error of a call, not a SIGBUS in the job) and mapped into it in order. Within what
+// is mapped, pages are primed a piece at a time: zeros are written through the descriptor, and the pages faulted in at
+// once. (Measured on ext4: a first touch through the mapping costs 3 µs a page, priming 1 µs.) Pages far behind the end
+// leave the process again; a thread that was descheduled with a slot in hand simply faults its page back in.
 //
-// Concurrency: Append may be called by any number of threads, and from a forked child never (Abandon comes first there).
-// The first thread whose slot ends beyond ready_end_ primes the next piece under lock_ while the others go on in the slack;
-// a thread whose slot ends beyond usable_end_ waits, for a bounded time. Nothing but priming ever writes beyond
-// usable_end_, so its zeros can't hit a record. Create, Finish and Abandon are called by one thread at a time; Finish is
-// safe while other threads still append: their records fall away.
+// Concurrency: Append may be called by any number of threads, and from a forked child never (Abandon comes first
+// there). The first thread whose slot ends beyond ready_end_ primes the next piece under lock_ while the others go on
+// in the slack; a thread whose slot ends beyond usable_end_ waits, for a bounded time. Nothing but priming ever writes
+// beyond usable_end_, so its zeros can't hit a record. Create, Finish and Abandon are called by one thread at a time;
+// Finish is safe while other threads still append: their records fall away.
 #pragma once
 
 #include <sys/types.h>
@@ -35,8 +35,8 @@ class LedgerFile {
 
   constexpr LedgerFile() = default;
 
-  // Creates the file at `path`, which must not exist, and maps it. `max_bytes` bounds its size; 0: as far as the address
-  // space goes. Returns 0 or an errno value. The caller fills the rest of header().
+  // Creates the file at `path`, which must not exist, and maps it. `max_bytes` bounds its size; 0: as far as the
+  // address space goes. Returns 0 or an errno value. The caller fills the rest of header().
   int Create(const char* path, std::uint64_t max_bytes);
 
   bool open() const { return ready_end_.load(std::memory_order_acquire) != 0; }
@@ -45,7 +45,8 @@ class LedgerFile {
   // Reserves a slot, copies bytes 8..63 of `record`, commits. False: dropped, and counted in the header.
   bool Append(record::Commit commit, const void* record) {
     const std::uint64_t ready_end = ready_end_.load(std::memory_order_acquire);
-    if (ready_end == 0) [[unlikely]] return false;
+    if (ready_end == 0) [[unlikely]]
+      return false;
     const std::uint64_t slot = Reserved().fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t offset = record::kHeaderBytes + slot * record::kRecordBytes;
     if (offset + record::kRecordBytes > ready_end) [[unlikely]] {
@@ -86,8 +87,8 @@ class LedgerFile {
   std::atomic_ref<std::uint64_t> Reserved() const { return std::atomic_ref<std::uint64_t>(header()->reserved); }
 
   [[gnu::cold, gnu::noinline]] bool MakeReady(std::uint64_t end);
-  bool Extend();           // lock_ held: makes the next piece usable
-  bool Grow();             // lock_ held: allocates and maps the next step of the file
+  bool Extend();  // lock_ held: makes the next piece usable
+  bool Grow();    // lock_ held: allocates and maps the next step of the file
   bool Prime(std::uint64_t begin, std::uint64_t end);
   void DropOldPages(std::uint64_t end);
   bool FileIsStillOurs();

@@ -61,8 +61,7 @@ Contents Read(const std::string& path) {
   contents.bytes = bytes.size();
   const std::uint64_t present = (bytes.size() - record::kHeaderBytes) / record::kRecordBytes;
   contents.slots.resize(std::min(present, contents.header.reserved));
-  std::memcpy(contents.slots.data(), bytes.data() + record::kHeaderBytes,
-              contents.slots.size() * record::kRecordBytes);
+  std::memcpy(contents.slots.data(), bytes.data() + record::kHeaderBytes, contents.slots.size() * record::kRecordBytes);
   return contents;
 }
 

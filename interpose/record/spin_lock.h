@@ -1,4 +1,5 @@
-// A lock that never blocks the job for good: an acquisition gives up after a bounded time, and the caller counts a loss.
+// A lock that never blocks the job for good: an acquisition gives up after a bounded time, and the caller counts a
+// loss.
 #pragma once
 
 #include <sched.h>

@@ -12,8 +12,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 
 // Zero-filled, and backed by memory only where it is touched.
 void* MapTable(std::uint64_t bytes) {
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -100,11 +99,13 @@ std::string_view TextTable::Text(std::uint32_t id) const {
 
 std::uint64_t TextTable::resident_bytes() const {
   const std::uint64_t entries = count();
-  return entries == 0 ? 0 : IndexResident(kCapacityLog2, entries) + entries * sizeof(Entry) + arena_used_ + 2 * kPageBytes;
+  return entries == 0 ? 0
+                      : IndexResident(kCapacityLog2, entries) + entries * sizeof(Entry) + arena_used_ + 2 * kPageBytes;
 }
 
 std::uint32_t ScopeTable::Hash(const ScopeNode& node) {
-  std::uint64_t hash = Mix(static_cast<std::uint64_t>(node.source), static_cast<std::uint64_t>(node.parent) << 32 | node.name);
+  std::uint64_t hash =
+      Mix(static_cast<std::uint64_t>(node.source), static_cast<std::uint64_t>(node.parent) << 32 | node.name);
   hash = Mix(hash, static_cast<std::uint64_t>(node.flags) << 32 | node.domain);
   return Fold(Mix(hash, node.origin));
 }

@@ -1,5 +1,5 @@
-// Interned texts and scopes: fixed-capacity tables with lock-free lookup, in address space that costs memory only as far
-// as it is used. They know nothing of the file; core/definitions.cc writes what they hold.
+// Interned texts and scopes: fixed-capacity tables with lock-free lookup, in address space that costs memory only as
+// far as it is used. They know nothing of the file; core/definitions.cc writes what they hold.
 //
 // One writer at a time (the caller's lock) adds an entry, writes its definition to the ledger, and publishes it; only
 // then can a lookup find it. So no record refers to a definition that stands behind it.
@@ -50,8 +50,8 @@ class TextTable {
   static constexpr std::uint32_t kCapacityLog2 = 18;
   static constexpr std::uint32_t kArenaBytes = 32u << 20;
 
-  // Cuts what is longer than record::kMaxTextBytes, between UTF-8 characters, and ends it in "...". `buffer` has room for
-  // record::kMaxTextBytes; the result lies there or is `text` itself.
+  // Cuts what is longer than record::kMaxTextBytes, between UTF-8 characters, and ends it in "...". `buffer` has room
+  // for record::kMaxTextBytes; the result lies there or is `text` itself.
   static std::string_view Shorten(std::string_view text, char* buffer);
   static std::uint32_t Hash(std::string_view text);
 

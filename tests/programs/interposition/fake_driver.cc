@@ -1,6 +1,6 @@
 // A driver that does nothing and says who was called: every entry point of libledger's table, by symbol and through
-// cuGetProcAddress, under the same rules as the genuine one's. Built twice: as a current driver, and (OLD_DRIVER) as one of
-// CUDA 11.8, without cuGetProcAddress_v2 and without what came later.
+// cuGetProcAddress, under the same rules as the genuine one's. Built twice: as a current driver, and (OLD_DRIVER) as
+// one of CUDA 11.8, without cuGetProcAddress_v2 and without what came later.
 #include <cstring>
 #include <string_view>
 
@@ -82,10 +82,10 @@ CUresult Look(const char* name, void** answer, int version, cuuint64_t flags, CU
 #define LEDGER_DEFINE_1(function, symbol, types)
 #define LEDGER_DEFINE_(lookup, function, symbol, types) LEDGER_DEFINE_##lookup(function, symbol, types)
 #define LEDGER_DEFINE(lookup, function, symbol, types) LEDGER_DEFINE_(lookup, function, symbol, types)
-#define LEDGER_DRIVER(symbol, name, since, hook, arity, types)                        \
-  LEDGER_DEFINE(LEDGER_CHECK(LEDGER_LOOKUP_##hook), symbol, symbol, types)            \
-  namespace {                                                                         \
-  LEDGER_DEFINE(LEDGER_CHECK(LEDGER_LOOKUP_##hook), Hidden_##symbol, symbol, types)   \
+#define LEDGER_DRIVER(symbol, name, since, hook, arity, types)                      \
+  LEDGER_DEFINE(LEDGER_CHECK(LEDGER_LOOKUP_##hook), symbol, symbol, types)          \
+  namespace {                                                                       \
+  LEDGER_DEFINE(LEDGER_CHECK(LEDGER_LOOKUP_##hook), Hidden_##symbol, symbol, types) \
   }
 #include "interpose/hooks/entry_points.inc"
 #undef LEDGER_DRIVER

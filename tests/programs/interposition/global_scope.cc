@@ -7,10 +7,12 @@
 
 int main(int count, char** arguments) {
   dlerror();
-  for (const char* symbol : {"cuMemAlloc_v2", "cudaMalloc", "cudaFree", "cuGetProcAddress_v2", "malloc", "noSuchFunction"}) {
+  for (const char* symbol :
+       {"cuMemAlloc_v2", "cudaMalloc", "cudaFree", "cuGetProcAddress_v2", "malloc", "noSuchFunction"}) {
     void* const found = dlsym(RTLD_DEFAULT, symbol);
     const char* const message = dlerror();
-    std::printf("%s: %s, %s\n", symbol, found == nullptr ? "null" : "found", message == nullptr ? "no message" : "message");
+    std::printf("%s: %s, %s\n", symbol, found == nullptr ? "null" : "found",
+                message == nullptr ? "no message" : "message");
   }
   void* const self = dlopen(nullptr, RTLD_NOW);
   std::printf("through the program: %s\n", dlsym(self, "cudaMalloc") == nullptr ? "null" : "found");

@@ -136,6 +136,25 @@ void Async() {
   Print("trim", cudaMemPoolTrimTo(pool, 0));
 }
 
+// The driver's functions as PyTorch's expandable segments and NCCL get them: from the runtime, and from the driver.
+void Lookups() {
+  cudaFree(nullptr);
+  cudaDriverEntryPointQueryResult status;
+  void* allocate = nullptr;
+  void* release = nullptr;
+  Print("by version", cudaGetDriverEntryPointByVersion("cuMemAlloc", &allocate, 12000, cudaEnableDefault, &status));
+  Print("by name", cudaGetDriverEntryPoint("cuMemFree", &release, cudaEnableDefault, &status));
+  void* again = nullptr;
+  Print("again", cudaGetDriverEntryPointByVersion("cuMemAlloc", &again, 12000, cudaEnableDefault, nullptr));
+  std::printf("the same function: %d\n", again == allocate);
+  void* missing = nullptr;
+  const int result = cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &missing, 12000, cudaEnableDefault, &status);
+  std::printf("missing: %d, status %d, %p\n", result, static_cast<int>(status), missing);
+  CUdeviceptr address = 0;
+  Print("allocate", reinterpret_cast<decltype(&cuMemAlloc_v2)>(allocate)(&address, 7 * kMiB));
+  Print("release", reinterpret_cast<decltype(&cuMemFree_v2)>(release)(address));
+}
+
 void Reset() {
   void* pointer = nullptr;
   Print("cudaMalloc", cudaMalloc(&pointer, kMiB));
@@ -232,8 +251,8 @@ int End(const std::string& how) {
 int main(int count, char** arguments) {
   const std::string way = count > 1 ? arguments[1] : "";
   const std::map<std::string, void (*)()> kWays = {
-      {"linear", Linear}, {"kinds", Kinds}, {"frees", Frees},   {"locations", Locations}, {"virtual", Virtual},
-      {"async", Async},   {"reset", Reset}, {"pairs", Pairs}, {"errors", Errors}};
+      {"linear", Linear}, {"kinds", Kinds},     {"frees", Frees}, {"locations", Locations}, {"virtual", Virtual},
+      {"async", Async},   {"lookups", Lookups}, {"reset", Reset}, {"pairs", Pairs},         {"errors", Errors}};
   errno = 0;
   if (way == "children") return Children();
   if (way == "end") return End(arguments[2]);

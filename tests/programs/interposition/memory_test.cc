@@ -88,11 +88,12 @@ TEST_CASE("an allocation of the runtime is one record, and so is one of the driv
 }
 
 TEST_CASE("the head of a ledger says who and what") {
-  const Ledger ledger = OnlyLedger(Run({kProgram, "linear"}, Preloaded({{"RANK", "3"},
-                                                                        {"LOCAL_RANK", "1"},
-                                                                        {"WORLD_SIZE", "16"},
-                                                                        {"TORCHELASTIC_RUN_ID", "run-7"},
-                                                                        {"PYTORCH_CUDA_ALLOC_CONF", "backend:native"}})));
+  const Ledger ledger =
+      OnlyLedger(Run({kProgram, "linear"}, Preloaded({{"RANK", "3"},
+                                                      {"LOCAL_RANK", "1"},
+                                                      {"WORLD_SIZE", "16"},
+                                                      {"TORCHELASTIC_RUN_ID", "run-7"},
+                                                      {"PYTORCH_CUDA_ALLOC_CONF", "backend:native"}})));
   CHECK(ledger.header().rank == 3);
   CHECK(ledger.header().local_rank == 1);
   CHECK(ledger.header().world_size == 16);
@@ -153,7 +154,7 @@ TEST_CASE("frees of what is not there go through unchanged, and refusals stand i
       ++done;
     }
   }
-  CHECK(done == 6);          // each call was noted before it was made
+  CHECK(done == 6);            // each call was noted before it was made
   CHECK(refused.size() == 3);  // the same address is refused twice on the stack
   const auto failed = ledger.All<Allocation>(Kind::kAllocFailed);
   REQUIRE(failed.size() == 1);
@@ -179,8 +180,8 @@ TEST_CASE("physical memory is charged to where it lies") {
 
 TEST_CASE("virtual memory: handles and mappings in their order") {
   const Ledger ledger = OnlyLedger(RunWay({"virtual"}));
-  const std::set<Kind> kOfInterest = {Kind::kReserve,       Kind::kHandleCreate,  Kind::kMap,      Kind::kHandleRetain,
-                                      Kind::kHandleRelease, Kind::kUnmap,         Kind::kUnreserve};
+  const std::set<Kind> kOfInterest = {Kind::kReserve,       Kind::kHandleCreate, Kind::kMap,      Kind::kHandleRetain,
+                                      Kind::kHandleRelease, Kind::kUnmap,        Kind::kUnreserve};
   std::vector<Kind> seen;
   for (const Kind kind : ledger.Kinds()) {
     if (kOfInterest.count(kind) != 0) seen.push_back(kind);
@@ -209,6 +210,17 @@ TEST_CASE("stream-ordered memory comes from a pool, and is none while a graph is
   CHECK(samples[2].used_bytes == 0);
 }
 
+TEST_CASE("functions that were looked up are recorded like those that are linked") {
+  const Ledger ledger = OnlyLedger(RunWay({"lookups"}));
+  const auto got = ledger.All<Allocation>(Kind::kAlloc);
+  REQUIRE(got.size() == 1);
+  CHECK(got[0].size == 7 * kMiB);
+  CHECK(got[0].commit.layer == Layer::kDriver);
+  CHECK(ledger.Text(got[0].owner) == "memory_program");
+  CHECK(LeftAfter(ledger) == 0);
+  NoLosses(ledger);
+}
+
 TEST_CASE("a reset ends everything on the device") {
   const Ledger ledger = OnlyLedger(RunWay({"reset"}));
   CHECK(ledger.All<record::DeviceSample>(Kind::kDeviceReset).size() == 1);
@@ -218,7 +230,10 @@ TEST_CASE("errno and the runtime's error state stay as they were") { OnlyLedger(
 
 TEST_CASE("200,000 pairs from eight threads: nothing is live twice, nothing is left, nothing is lost") {
   const Ledger ledger = OnlyLedger(Run({kProgram, "pairs"}, Preloaded({{"LEDGER_MEMINFO", "0"}})));
-  CHECK(ledger.All<Allocation>(Kind::kAlloc).size() == 200'000);
+  const auto got = ledger.All<Allocation>(Kind::kAlloc);
+  CHECK(got.size() == 200'000);
+  // The driver was not asked, as LEDGER_MEMINFO=0 says.
+  CHECK(std::all_of(got.begin(), got.end(), [](const Allocation& one) { return one.device_used == 0; }));
   CHECK(ledger.All<Allocation>(Kind::kFree).size() == 200'000);
   CHECK(LeftAfter(ledger) == 0);
   NoLosses(ledger);
@@ -250,7 +265,11 @@ TEST_CASE("however a process ends, its status stays and its ledger can be read")
     const char* how;
     int status;
     bool clean;
-  } kEnds[] = {{"return", 5, true}, {"_exit", 3, false}, {"quick_exit", 4, false}, {"abort", 128 + SIGABRT, false}, {"kill", 128 + SIGKILL, false}};
+  } kEnds[] = {{"return", 5, true},
+               {"_exit", 3, false},
+               {"quick_exit", 4, false},
+               {"abort", 128 + SIGABRT, false},
+               {"kill", 128 + SIGKILL, false}};
   for (const auto& end : kEnds) {
     INFO(end.how);
     const Outcome outcome = Run({kProgram, "end", end.how}, Preloaded());

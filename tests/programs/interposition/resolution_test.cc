@@ -19,12 +19,15 @@ Outcome WithAndWithout(const std::vector<std::string>& command, std::map<std::st
   return with;
 }
 
-std::size_t Lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
+std::size_t Lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
 
 TEST_CASE("every name, version and stream kind is answered as the driver answers it") {
   for (const char* driver : {"driver", "old-driver"}) {
     INFO(driver);
-    const Outcome outcome = WithAndWithout({kPrograms + "/resolve_matrix"}, {{"LD_LIBRARY_PATH", kPrograms + "/" + driver}});
+    const Outcome outcome =
+        WithAndWithout({kPrograms + "/resolve_matrix"}, {{"LD_LIBRARY_PATH", kPrograms + "/" + driver}});
     CHECK(outcome.status == 0);
     CHECK(Lines(outcome.output) > 1000);
     CHECK(outcome.output.find("reaches cuMemAllocAsync_ptsz") != std::string::npos);
@@ -44,7 +47,8 @@ TEST_CASE("dlsym finds what it finds without us: no CUDA where there is none, an
 TEST_CASE("two CUDA runtimes in a process: each library goes on with its own") {
   const std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", kPrograms + "/runtimes"}};
   const Outcome outcome = WithAndWithout(
-      {kPrograms + "/global_scope", kPrograms + "/clients/libclient12.so", kPrograms + "/clients/libclient13.so"}, environment);
+      {kPrograms + "/global_scope", kPrograms + "/clients/libclient12.so", kPrograms + "/clients/libclient13.so"},
+      environment);
   CHECK(outcome.output.find("client 12: result 0 from runtime 12000") != std::string::npos);
   CHECK(outcome.output.find("client 13: result 0 from runtime 13000") != std::string::npos);
   // Both were opened RTLD_LOCAL, and both are recorded, each as its own owner.
@@ -55,6 +59,18 @@ TEST_CASE("two CUDA runtimes in a process: each library goes on with its own") {
   CHECK(ledger.Text(allocations[0].owner) == "libclient12.so");
   CHECK(ledger.Text(allocations[1].owner) == "libclient13.so");
   CHECK(ledger.All<record::Allocation>(record::Kind::kFree).size() == 2);
+}
+
+TEST_CASE("NVIDIA's tools get the driver's own functions, everybody else the wrappers of them") {
+  const std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", kPrograms + "/driver"}};
+  WithAndWithout({kPrograms + "/global_scope", kPrograms + "/clients/libcupti.so.13"}, environment);
+  auto preloaded = environment;
+  preloaded["LD_PRELOAD"] = LEDGER_LIBRARY;
+  const Outcome outcome =
+      Run({kPrograms + "/global_scope", kPrograms + "/clients/libcupti.so.13", kPrograms + "/clients/liblookup.so"},
+          preloaded);
+  CHECK(outcome.output.find("tool: cuMemAlloc_v2 of libcuda.so.1") != std::string::npos);
+  CHECK(outcome.output.find("client: cuMemAlloc_v2 of libledger.so") != std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Asks a driver for functions by (name, version, kind of default stream), through every way there is, calls what it gets,
-// and prints what happened: the output must be the same with and without libledger.so. Pointers are printed as the order in
-// which they were first seen, so that it also shows which answers are the same function.
+// Asks a driver for functions by (name, version, kind of default stream), through every way there is, calls what it
+// gets, and prints what happened: the output must be the same with and without libledger.so. Pointers are printed as
+// the order in which they were first seen, so that it also shows which answers are the same function.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -19,10 +19,11 @@ using LastCalled = const char* (*)();
 using AnyFunction = CUresult (*)(void*, void*, void*, void*, void*, void*, void*, void*);
 
 // Answers that are look-ups themselves would look up.
-constexpr const char* kNames[] = {"cuMemAlloc",   "cuMemFree",       "cuMemAllocAsync",     "cuMemFreeAsync",
-                                  "cuCtxCreate",  "cuCtxDestroy",    "cuMemHostRegister",   "cuIpcOpenMemHandle",
-                                  "cuMemCreate",  "cuMemRelease",    "cuMulticastCreate",   "cuStreamBeginCapture",
-                                  "cuArrayCreate", "cuModuleLoadData", "cuDevicePrimaryCtxRelease", "cuNoSuchFunction"};
+constexpr const char* kNames[] = {
+    "cuMemAlloc",    "cuMemFree",        "cuMemAllocAsync",           "cuMemFreeAsync",
+    "cuCtxCreate",   "cuCtxDestroy",     "cuMemHostRegister",         "cuIpcOpenMemHandle",
+    "cuMemCreate",   "cuMemRelease",     "cuMulticastCreate",         "cuStreamBeginCapture",
+    "cuArrayCreate", "cuModuleLoadData", "cuDevicePrimaryCtxRelease", "cuNoSuchFunction"};
 constexpr int kVersions[] = {2000, 4010, 10000, 11000, 11030, 11040, 12000, 12090, 13000, 13030};
 constexpr int kFlags[] = {0, 1, 2};
 
@@ -47,10 +48,9 @@ void Ask(const char* way, LookV1 v1, LookV2 v2) {
       for (int flags : kFlags) {
         void* answer = reinterpret_cast<void*>(0x5A5A);  // what a failing call leaves in it shows as well
         int status = -1;
-        const CUresult result =
-            v2 != nullptr ? v2(name, &answer, version, static_cast<cuuint64_t>(flags),
-                               reinterpret_cast<CUdriverProcAddressQueryResult*>(&status))
-                          : v1(name, &answer, version, static_cast<cuuint64_t>(flags));
+        const CUresult result = v2 != nullptr ? v2(name, &answer, version, static_cast<cuuint64_t>(flags),
+                                                   reinterpret_cast<CUdriverProcAddressQueryResult*>(&status))
+                                              : v1(name, &answer, version, static_cast<cuuint64_t>(flags));
         std::printf("%s %s %d %d: result %d status %d", way, name, version, flags, result, status);
         if (result == CUDA_SUCCESS) {
           std::printf(" function %d", OrderOf(answer));
@@ -99,11 +99,14 @@ int main() {
       Ask("nested v1", reinterpret_cast<LookV1>(Nested(v1, nullptr, 12000)), nullptr);
     }
   }
-  for (const char* symbol : {"cuMemAlloc_v2", "cuMemFree_v2", "cuCtxCreate_v2", "cuCtxCreate_v4", "cuMemAlloc", "cuMemAllocAsync_ptsz"}) {
+  for (const char* symbol :
+       {"cuMemAlloc_v2", "cuMemFree_v2", "cuCtxCreate_v2", "cuCtxCreate_v4", "cuMemAlloc", "cuMemAllocAsync_ptsz"}) {
     void* const first = dlsym(g_driver, symbol);
     void* const second = dlsym(g_driver, symbol);
-    std::printf("dlsym %s: %s, %s", symbol, first == nullptr ? "null" : "function", first == second ? "stable" : "changing");
-    std::printf(" reaches %s\n", first == nullptr || std::string(symbol) == "cuMemAlloc" ? "-" : Reached(first).c_str());
+    std::printf("dlsym %s: %s, %s", symbol, first == nullptr ? "null" : "function",
+                first == second ? "stable" : "changing");
+    std::printf(" reaches %s\n",
+                first == nullptr || std::string(symbol) == "cuMemAlloc" ? "-" : Reached(first).c_str());
   }
   return 0;
 }

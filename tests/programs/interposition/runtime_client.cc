@@ -6,6 +6,7 @@
 extern "C" [[gnu::visibility("default")]] void Describe() {
   void* pointer = nullptr;
   const cudaError_t result = cudaMalloc(&pointer, 512);
-  std::printf("%s: result %d from runtime %llu\n", CLIENT_NAME, result, reinterpret_cast<unsigned long long>(pointer) >> 32);
+  std::printf("%s: result %d from runtime %llu\n", CLIENT_NAME, result,
+              reinterpret_cast<unsigned long long>(pointer) >> 32);
   cudaFree(pointer);
 }
