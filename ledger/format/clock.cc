@@ -27,8 +27,8 @@ Clock::Clock(const record::FileHeader& header)
 
 bool Clock::AddAnchor(std::uint64_t ticks, std::uint64_t monotonic_ns) {
   if (ticks == 0 && monotonic_ns == 0) return false;
-  const auto after =
-      std::upper_bound(anchors_.begin(), anchors_.end(), ticks, [](std::uint64_t t, const Anchor& a) { return t < a.ticks; });
+  const auto after = std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
+                                      [](std::uint64_t t, const Anchor& a) { return t < a.ticks; });
   if (after != anchors_.end() && after->ns <= monotonic_ns) return false;
   if (after != anchors_.begin() && ((after - 1)->ticks == ticks || (after - 1)->ns >= monotonic_ns)) return false;
   anchors_.insert(after, {ticks, monotonic_ns});
@@ -37,8 +37,8 @@ bool Clock::AddAnchor(std::uint64_t ticks, std::uint64_t monotonic_ns) {
 
 std::int64_t Clock::MonotonicNs(std::uint64_t ticks) const {
   if (ticks_are_ns_ || anchors_.empty()) return Saturate(static_cast<long double>(ticks));
-  auto after =
-      std::upper_bound(anchors_.begin(), anchors_.end(), ticks, [](std::uint64_t t, const Anchor& a) { return t < a.ticks; });
+  auto after = std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
+                                [](std::uint64_t t, const Anchor& a) { return t < a.ticks; });
   const Anchor& base = after == anchors_.begin() ? anchors_.front() : *(after - 1);
   const bool inside = after != anchors_.begin() && after != anchors_.end();
   const Anchor& from = inside ? base : anchors_.front();

@@ -34,8 +34,8 @@ absl::Status CheckHeader(const FileHeader& header, std::size_t file_bytes, const
   }
   if (header.version_major != record::kVersionMajor) {
     return Corrupt(path, offsetof(FileHeader, version_major),
-                   absl::StrCat("expected format version ", record::kVersionMajor, ".x, got ", header.version_major, ".",
-                                header.version_minor, "; read it with the gpuledger of the recorder's release"));
+                   absl::StrCat("expected format version ", record::kVersionMajor, ".x, got ", header.version_major,
+                                ".", header.version_minor, "; read it with the gpuledger of the recorder's release"));
   }
   if (header.header_bytes < sizeof(FileHeader) || header.header_bytes % record::kRecordBytes != 0 ||
       header.header_bytes > file_bytes) {
@@ -53,9 +53,10 @@ absl::Status CheckHeader(const FileHeader& header, std::size_t file_bytes, const
 
 absl::StatusOr<FileHeader> HeaderOf(absl::Span<const std::byte> bytes, const std::string& path) {
   if (bytes.size() < sizeof(FileHeader)) {
-    return Corrupt(path, bytes.size(),
-                   absl::StrCat("expected a header of ", record::kHeaderBytes, " bytes, the file ends at ", bytes.size(),
-                                "; its process died before it could write one, or the copy is not complete"));
+    return Corrupt(
+        path, bytes.size(),
+        absl::StrCat("expected a header of ", record::kHeaderBytes, " bytes, the file ends at ", bytes.size(),
+                     "; its process died before it could write one, or the copy is not complete"));
   }
   FileHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -162,6 +163,9 @@ void LedgerFile::ReadDefinition(const Slot& slot, std::uint64_t index) {
       break;
     case Kind::kMark:
       marks_.push_back(index);
+      break;
+    case Kind::kPhase:
+      phases_.push_back(index);
       break;
     default:
       if (KindName(slot.kind()).empty()) ++counts_.unknown_kind;

@@ -1,10 +1,11 @@
 // An opened ledger: its header, its slots, and the tables that its definitions make.
 //
-// Open() reads the file once from front to back: it resolves texts, scopes, clocks, settings, devices and communicators,
-// and counts what it cannot use. After that the slots are there for as many passes as anyone likes, without a copy.
+// Open() reads the file once from front to back: it resolves texts, scopes, clocks, settings, devices and
+// communicators, and counts what it cannot use. After that the slots are there for as many passes as anyone likes,
+// without a copy.
 //
-// The input is hostile: nothing in the file is trusted beyond its size, nothing in it can make the reader fail other than
-// by a Status from Open(), and memory taken is bounded by the size of the file.
+// The input is hostile: nothing in the file is trusted beyond its size, nothing in it can make the reader fail other
+// than by a Status from Open(), and memory taken is bounded by the size of the file.
 #pragma once
 
 #include <cstddef>
@@ -73,6 +74,7 @@ class LedgerFile {
   absl::Span<const std::uint64_t> communicators() const { return communicators_; }
   absl::Span<const std::uint64_t> value_reads() const { return value_reads_; }
   absl::Span<const std::uint64_t> marks() const { return marks_; }
+  absl::Span<const std::uint64_t> phases() const { return phases_; }
 
   // The last value of a setting, or "" if there is none.
   std::string SettingValue(absl::string_view key) const;
@@ -97,7 +99,7 @@ class LedgerFile {
   TextTable texts_{0};
   ScopeTable scopes_{0};
   Clock clock_;
-  std::vector<std::uint64_t> settings_, devices_, communicators_, value_reads_, marks_;
+  std::vector<std::uint64_t> settings_, devices_, communicators_, value_reads_, marks_, phases_;
 };
 
 }  // namespace ledger::format

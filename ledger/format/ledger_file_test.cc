@@ -67,7 +67,8 @@ TEST_CASE("a damaged header is named with its place, what was expected and what 
   SECTION("header size") {
     auto bytes = ledger.Bytes();
     bytes.resize(3000);
-    CHECK(absl::StrContains(MessageOf(bytes), "x.ledger:12: expected a header of 4096 bytes, got 4096 in a file of 3000"));
+    CHECK(absl::StrContains(MessageOf(bytes),
+                            "x.ledger:12: expected a header of 4096 bytes, got 4096 in a file of 3000"));
   }
   SECTION("no header at all") {
     CHECK(absl::StrContains(MessageOf(std::vector<std::byte>(10)), "x.ledger:10: expected a header"));

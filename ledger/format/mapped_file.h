@@ -1,7 +1,7 @@
 // A whole file, read-only in memory.
 //
-// The mapping has the size that the file had when it was opened. A recorder that still writes only ever appends, and cuts
-// at its end nothing but slots that were never handed out, so what a reader looks at stays there.
+// The mapping has the size that the file had when it was opened. A recorder that still writes only ever appends, and
+// cuts at its end nothing but slots that were never handed out, so what a reader looks at stays there.
 #pragma once
 
 #include <cstddef>

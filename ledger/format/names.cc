@@ -8,6 +8,7 @@ using record::Layer;
 using record::Loss;
 using record::Memory;
 using record::Operation;
+using record::PhaseKind;
 
 template <typename Enum>
 struct Named {
@@ -81,8 +82,9 @@ constexpr Named<Memory> kMemories[] = {
 };
 
 constexpr Named<Layer> kLayers[] = {
-    {Layer::kDriver, "driver"}, {Layer::kRuntime, "runtime"}, {Layer::kNccl, "nccl"}, {Layer::kAllocator, "allocator"},
-    {Layer::kNvtx, "nvtx"},     {Layer::kApi, "api"},         {Layer::kAgent, "agent"}, {Layer::kOp, "op"},
+    {Layer::kDriver, "driver"},       {Layer::kRuntime, "runtime"}, {Layer::kNccl, "nccl"},
+    {Layer::kAllocator, "allocator"}, {Layer::kNvtx, "nvtx"},       {Layer::kApi, "api"},
+    {Layer::kAgent, "agent"},         {Layer::kOp, "op"},
 };
 
 constexpr Named<Operation> kOperations[] = {
@@ -98,6 +100,12 @@ constexpr Named<Operation> kOperations[] = {
     {Operation::kReceive, "receive"},
 };
 
+constexpr Named<PhaseKind> kPhases[] = {
+    {PhaseKind::kSetup, "setup"},           {PhaseKind::kForward, "forward"},
+    {PhaseKind::kBackward, "backward"},     {PhaseKind::kOptimizer, "optimizer"},
+    {PhaseKind::kBetween, "between steps"}, {PhaseKind::kEvaluation, "evaluation"},
+};
+
 struct LossText {
   Loss value;
   absl::string_view name;
@@ -111,7 +119,8 @@ constexpr LossText kLosses[] = {
     {Loss::kRangeDepth, "range_depth", "ranges nested too deeply; some events carry an outer one"},
     {Loss::kUnbalancedPop, "unbalanced_pop", "ranges were popped that had not been pushed"},
     {Loss::kUnresolved, "unresolved", "a real entry point was not found; its calls are missing"},
-    {Loss::kTooManyVariants, "too_many_variants", "more real functions behind an entry point than wrappers; their calls are missing"},
+    {Loss::kTooManyVariants, "too_many_variants",
+     "more real functions behind an entry point than wrappers; their calls are missing"},
     {Loss::kInternal, "internal", "a part of the recorder failed and switched itself off"},
 };
 
@@ -137,6 +146,7 @@ std::optional<Kind> KindFromName(absl::string_view name) {
 absl::string_view MemoryName(Memory memory) { return Find(kMemories, memory, "unknown"); }
 absl::string_view LayerName(Layer layer) { return Find(kLayers, layer, "none"); }
 absl::string_view OperationName(Operation operation) { return Find(kOperations, operation, "unknown"); }
+absl::string_view PhaseName(PhaseKind phase) { return Find(kPhases, phase, "unknown phase"); }
 
 absl::string_view LossName(Loss loss) {
   for (const auto& entry : kLosses) {

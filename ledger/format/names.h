@@ -17,6 +17,7 @@ std::optional<record::Kind> KindFromName(absl::string_view name);
 absl::string_view MemoryName(record::Memory memory);
 absl::string_view LayerName(record::Layer layer);
 absl::string_view OperationName(record::Operation operation);
+absl::string_view PhaseName(record::PhaseKind phase);
 
 // "disk_full", and what that means for a report.
 absl::string_view LossName(record::Loss loss);

@@ -44,7 +44,9 @@ class TestLedger {
   void Device(std::int8_t device, std::uint64_t total, absl::string_view name, bool simulated);
 
   void Alloc(std::int8_t device, std::uint64_t address, std::uint64_t size, const AllocOptions& options);
-  void Alloc(std::int8_t device, std::uint64_t address, std::uint64_t size) { Alloc(device, address, size, AllocOptions()); }
+  void Alloc(std::int8_t device, std::uint64_t address, std::uint64_t size) {
+    Alloc(device, address, size, AllocOptions());
+  }
   void Free(std::int8_t device, std::uint64_t address, record::Memory memory = record::Memory::kLinear);
   void AllocFailed(std::int8_t device, std::uint64_t size, const AllocOptions& options);
   void HandleCreate(std::int8_t device, std::uint64_t handle, std::uint64_t size, const AllocOptions& options);
@@ -67,8 +69,7 @@ class TestLedger {
 
   // Any record: fills in the commit word and, except in texts, the ticks. Returns its slot.
   template <typename Layout>
-  std::uint64_t Add(record::Kind kind, std::int8_t device, Layout record,
-                    record::Layer layer = record::Layer::kNone) {
+  std::uint64_t Add(record::Kind kind, std::int8_t device, Layout record, record::Layer layer = record::Layer::kNone) {
     record.commit = {static_cast<std::uint16_t>(kind), layer, device, 1};
     if constexpr (requires { record.ticks; }) record.ticks = now_ += 1000;
     return Append(&record);

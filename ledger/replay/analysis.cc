@@ -12,7 +12,7 @@ namespace {
 using format::LedgerFile;
 
 constexpr std::uint64_t kProgressStep = 1 << 18;
-constexpr std::size_t kMaxOoms = 8;     // with their live sets
+constexpr std::size_t kMaxOoms = 8;  // with their live sets
 constexpr std::size_t kOomHolders = 8;
 
 HighWater MakeHighWater(const DeviceReplay& device, Metric metric) {
@@ -31,15 +31,13 @@ Identity TotalIdentity(const char* name, const char* what, const Analysis& analy
     events += total.events;
     if (total.mismatches == 0) continue;
     identity.holds = false;
-    failures.push_back(absl::StrCat(
-        "device ", device.device, ": ", total.mismatches, " of ", total.events, " events differ, by up to ",
-        total.largest_difference, " bytes; first at record ", total.first_slot, " (byte ",
-        analysis.file().OffsetOf(total.first_slot), "): replayed ", total.first_replayed, ", reported ",
-        total.first_reported));
+    failures.push_back(absl::StrCat("device ", device.device, ": ", total.mismatches, " of ", total.events,
+                                    " events differ, by up to ", total.largest_difference, " bytes; first at record ",
+                                    total.first_slot, " (byte ", analysis.file().OffsetOf(total.first_slot),
+                                    "): replayed ", total.first_replayed, ", reported ", total.first_reported));
   }
-  identity.detail = identity.holds
-                        ? absl::StrCat(what, " = the allocator's own total at each of ", events, " events")
-                        : absl::StrJoin(failures, "; ");
+  identity.detail = identity.holds ? absl::StrCat(what, " = the allocator's own total at each of ", events, " events")
+                                   : absl::StrJoin(failures, "; ");
   return identity;
 }
 
@@ -137,9 +135,8 @@ void Analysis::DescribePeaks() {
       high->snapshot = snapshots_[{high->peak.slot, device.device}];
       high->balance = MakeBalance(file_, high->snapshot, device.backend, use);
       if (high->peak.slot >= file_.slots().size()) continue;
-      const format::Slot& slot = file_.slots()[high->peak.slot];
-      high->time_ns = file_.clock().SinceOpenNs(slot.ticks());
-      high->phase = file_.ScopePath(ScopeOf(slot));
+      high->time_ns = file_.clock().SinceOpenNs(file_.TicksAt(high->peak.slot));
+      high->phase = PhaseAt(file_, high->peak.slot);
     }
   }
   for (OomEvent& oom : ooms_) {

@@ -22,7 +22,7 @@ namespace ledger::replay {
 struct HighWater {
   Peak peak;
   std::int64_t time_ns = 0;  // since the ledger was opened
-  std::string phase;         // the scope of the event
+  std::string phase;         // as PhaseAt() has it
   Snapshot snapshot;
   Balance balance;
 };
@@ -65,7 +65,8 @@ class Analysis {
   // Null when it was not asked for.
   const Snapshot* SnapshotAt(std::uint64_t slot, std::int8_t device) const;
 
-  // Between two instants that lie on marks (or the beginning and the end). Nothing when the device had no event by then.
+  // Between two instants that lie on marks (or the beginning and the end). Nothing when the device had no event by
+  // then.
   std::optional<Window> WindowBetween(std::int8_t device, std::optional<std::uint64_t> from_slot,
                                       std::optional<std::uint64_t> to_slot) const;
 

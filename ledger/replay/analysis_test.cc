@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "ledger/format/test_ledger.h"
+#include "ledger/replay/record_fields.h"
 
 namespace ledger::replay {
 namespace {
@@ -35,6 +36,30 @@ TEST_CASE("a high-water mark has its instant, its phase and its complete live se
   CHECK(device.allocated.snapshot.blocks.size() == 2);
   CHECK(device.reserved.peak.bytes == 1 << 20);
   CHECK(AllHold(analysis.Identities()));
+}
+
+TEST_CASE("where the agent told of phases, they are named before the path") {
+  TestLedger ledger;
+  const std::uint32_t layer = ledger.Scope(0, "layer");
+  ledger.BlockAlloc(0, 0x1000, 512, layer);
+  const std::uint64_t before = ledger.slots() - 1;
+  record::Phase phase{};
+  phase.step = 3;
+  phase.phase = record::PhaseKind::kBackward;
+  ledger.Add(record::Kind::kPhase, record::kNoDevice, phase);
+  ledger.BlockAlloc(0, 0x2000, 512, layer);
+  ledger.BlockAlloc(0, 0x3000, 512);
+  const std::uint64_t last = ledger.slots() - 1;
+  phase.phase = record::PhaseKind::kEvaluation;
+  ledger.Add(record::Kind::kPhase, record::kNoDevice, phase);
+  ledger.BlockFree(0, 0x3000, 512);
+  const auto file = *ledger.Read();
+  CHECK(PhaseAt(file, before) == "layer");
+  CHECK(PhaseAt(file, last - 1) == "step 3 backward: layer");
+  CHECK(PhaseAt(file, last) == "step 3 backward");
+  CHECK(PhaseAt(file, last + 2) == "evaluation");
+  CHECK(PhaseAt(file, last + 100).empty());
+  CHECK(Analysis(file, {}).devices()[0].allocated.phase == "step 3 backward");
 }
 
 TEST_CASE("devices are told apart") {

@@ -63,8 +63,8 @@ void ChargeOthers(const LedgerFile& file, const Snapshot& snapshot, Balance& bal
   balance.program = Sorted(program);
 }
 
-// What the driver says is used at the snapshot's instant. It was asked last at some earlier event; what was got or given
-// back since then is known.
+// What the driver says is used at the snapshot's instant. It was asked last at some earlier event; what was got or
+// given back since then is known.
 void FindUsed(const Snapshot& snapshot, const DeviceUse& final_use, Balance& balance) {
   const std::uint64_t known = snapshot.bytes.Known();
   if (!final_use.sampled) {
@@ -112,9 +112,7 @@ Metric ReservedMetric(Backend backend, const DeviceReplay& device) {
   return sampled ? Metric::kPoolReserved : Metric::kStreamOrdered;
 }
 
-Metric UsedMetric(const DeviceReplay& device) {
-  return device.use().sampled ? Metric::kDeviceUsed : Metric::kKnown;
-}
+Metric UsedMetric(const DeviceReplay& device) { return device.use().sampled ? Metric::kDeviceUsed : Metric::kKnown; }
 
 std::string BackendNote(Backend backend) {
   switch (backend) {
@@ -122,7 +120,8 @@ std::string BackendNote(Backend backend) {
       return "no block events, but stream-ordered allocations of the framework (backend:cudaMallocAsync): allocated is "
              "the sum of those, as requested; reserved is what their pools say they hold";
     case Backend::kUncached:
-      return "no block events, but driver allocations of the framework (PYTORCH_NO_CUDA_MEMORY_CACHING=1): allocated and "
+      return "no block events, but driver allocations of the framework (PYTORCH_NO_CUDA_MEMORY_CACHING=1): allocated "
+             "and "
              "reserved are the sum of those";
     case Backend::kNone:
       return "no allocation of the framework was seen";

@@ -33,11 +33,11 @@ struct Account {
 };
 
 struct Balance {
-  std::uint64_t used = 0;   // of the device
-  std::string used_note;    // how `used` is known, where the driver did not say it at this very instant
+  std::uint64_t used = 0;  // of the device
+  std::string used_note;   // how `used` is known, where the driver did not say it at this very instant
   std::uint64_t reserved = 0;
   std::uint64_t allocated = 0;
-  std::uint64_t slack = 0;  // reserved and not allocated: inactive in segments, or whole cached ones
+  std::uint64_t slack = 0;         // reserved and not allocated: inactive in segments, or whole cached ones
   std::vector<Account> nccl;       // per communicator
   std::vector<Account> libraries;  // by library
   std::vector<Account> program;    // direct allocations of the program itself
@@ -49,7 +49,8 @@ struct Balance {
   std::uint64_t Sum() const;
 };
 
-Balance MakeBalance(const format::LedgerFile& file, const Snapshot& snapshot, Backend backend, const DeviceUse& final_use);
+Balance MakeBalance(const format::LedgerFile& file, const Snapshot& snapshot, Backend backend,
+                    const DeviceUse& final_use);
 
 // The allocated bytes of one place in the program.
 struct Site {

@@ -36,8 +36,7 @@ LiveAllocation FromObject(const PhysicalMemory::Object& object) {
 
 }  // namespace
 
-absl::Span<const std::int8_t> DriverMemory::Apply(const format::Slot& slot, std::uint64_t index,
-                                                  Anomalies& anomalies) {
+absl::Span<const std::int8_t> DriverMemory::Apply(const format::Slot& slot, std::uint64_t index, Anomalies& anomalies) {
   touched_.clear();
   switch (slot.kind()) {
     case Kind::kAlloc:
@@ -222,8 +221,7 @@ void DriverMemory::CreateHandle(const record::Allocation& allocation, std::uint6
   object.handle = allocation.address;
   object.device = allocation.commit.device;
   // What is imported is charged to the process that made it.
-  object.memory =
-      static_cast<Kind>(allocation.commit.kind) == Kind::kHandleImport ? Memory::kPeer : allocation.memory;
+  object.memory = static_cast<Kind>(allocation.commit.kind) == Kind::kHandleImport ? Memory::kPeer : allocation.memory;
   object.owner = owners_.Find(allocation.owner, allocation.commit.layer);
   const LiveAllocation live = FromObject(object);
   if (!Plausible(live, anomalies)) return;

@@ -16,8 +16,8 @@ namespace ledger::replay {
 
 // Records that say something impossible, or speak of memory that was never seen. None of them moves a total below zero.
 struct Anomalies {
-  std::uint64_t unknown_frees = 0;    // of driver memory, handles and mappings
-  std::uint64_t double_allocs = 0;    // at an address where memory was alive; the free was missed
+  std::uint64_t unknown_frees = 0;  // of driver memory, handles and mappings
+  std::uint64_t double_allocs = 0;  // at an address where memory was alive; the free was missed
   std::uint64_t unknown_block_frees = 0;
   std::uint64_t double_blocks = 0;
   std::uint64_t block_size_changes = 0;  // freed with another size than allocated with; the latter counts
@@ -34,11 +34,11 @@ inline constexpr std::size_t kMaxDevices = 128;
 
 // Live bytes of one device.
 struct DeviceBytes {
-  std::uint64_t segments = 0;                 // of the caching allocator
-  std::uint64_t held = 0;                     // everything but stream-ordered memory; includes segments
-  std::uint64_t stream_ordered = 0;           // live in pools
+  std::uint64_t segments = 0;                  // of the caching allocator
+  std::uint64_t held = 0;                      // everything but stream-ordered memory; includes segments
+  std::uint64_t stream_ordered = 0;            // live in pools
   std::uint64_t allocator_stream_ordered = 0;  // of these, the framework's
-  std::uint64_t pools_reserved = 0;           // what pools said last that they hold
+  std::uint64_t pools_reserved = 0;            // what pools said last that they hold
 
   // Pools hold at least what is alive in them.
   std::uint64_t Pools() const { return pools_reserved > stream_ordered ? pools_reserved : stream_ordered; }
@@ -71,8 +71,8 @@ class DriverMemory {
   const HostBytes& host() const { return host_; }
   const PhysicalMemory& physical() const { return physical_; }
 
-  // Live allocations that are not VMM objects: by address, and registered host memory by itself, since its addresses are
-  // the caller's own.
+  // Live allocations that are not VMM objects: by address, and registered host memory by itself, since its addresses
+  // are the caller's own.
   const absl::flat_hash_map<std::uint64_t, LiveAllocation>& allocations() const { return allocations_; }
   const absl::flat_hash_map<std::uint64_t, LiveAllocation>& registered() const { return registered_; }
   std::uint64_t address_space() const { return address_space_; }
@@ -101,8 +101,8 @@ class DriverMemory {
   std::uint64_t address_space_ = 0;
   PhysicalMemory physical_;
   std::vector<PhysicalMemory::Object> died_;  // scratch
-  // A free is recorded before it happens; one that failed is recorded again, with the error. Until then it could be any of
-  // the last frees, of as many threads.
+  // A free is recorded before it happens; one that failed is recorded again, with the error. Until then it could be any
+  // of the last frees, of as many threads.
   static constexpr std::size_t kRecentFrees = 256;
   struct RecentFree {
     std::uint64_t address = 0;

@@ -47,7 +47,8 @@ class PeakTracker {
   std::uint64_t now(Metric metric) const { return now_[static_cast<std::size_t>(metric)]; }
   const Values& values() const { return now_; }
 
-  // Ends an interval. A window opens with what is alive at its first instant, as torch.cuda.reset_peak_memory_stats has it.
+  // Ends an interval. A window opens with what is alive at its first instant, as torch.cuda.reset_peak_memory_stats has
+  // it.
   void Mark(std::uint64_t slot);
 
   // Ends the last interval. Intervals after it: none.

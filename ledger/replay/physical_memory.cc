@@ -95,7 +95,8 @@ void PhysicalMemory::Reset(std::int8_t device, std::vector<Object>& died) {
   }
   std::sort(gone.begin(), gone.end());
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {
-    piece = std::binary_search(gone.begin(), gone.end(), piece->second.object) ? pieces_.erase(piece) : std::next(piece);
+    piece =
+        std::binary_search(gone.begin(), gone.end(), piece->second.object) ? pieces_.erase(piece) : std::next(piece);
   }
   for (const std::uint64_t id : gone) {
     objects_[id].references = objects_[id].mappings = 0;

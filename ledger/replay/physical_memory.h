@@ -1,8 +1,8 @@
 // Physical memory of the virtual memory management API (cuMemCreate, cuMemMap), and where it is mapped.
 //
-// An object lives as long as somebody holds a reference to its handle or it is mapped somewhere. A handle's value may be
-// used again for a new object while a mapping still keeps the old one alive, so objects have an identity of their own: the
-// slot of the record that created them.
+// An object lives as long as somebody holds a reference to its handle or it is mapped somewhere. A handle's value may
+// be used again for a new object while a mapping still keeps the old one alive, so objects have an identity of their
+// own: the slot of the record that created them.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class PhysicalMemory {
     std::uint64_t object;
   };
 
-  // A new object with one reference. False when the handle already stood for a referenced object, which is then taken to
-  // have lost its references unseen; it goes to `died` if nothing maps it.
+  // A new object with one reference. False when the handle already stood for a referenced object, which is then taken
+  // to have lost its references unseen; it goes to `died` if nothing maps it.
   bool Create(const Object& object, std::vector<Object>& died);
 
   // False when the handle is not known.

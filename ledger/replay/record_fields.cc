@@ -1,5 +1,10 @@
 #include "ledger/replay/record_fields.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ledger/format/names.h"
+
 namespace ledger::replay {
 
 using record::Kind;
@@ -66,6 +71,19 @@ std::uint32_t ScopeOf(const format::Slot& slot) {
     default:
       return 0;
   }
+}
+
+std::string PhaseAt(const format::LedgerFile& file, std::uint64_t slot) {
+  if (slot >= file.slots().size()) return "";
+  const std::string path = file.ScopePath(ScopeOf(file.slots()[slot]));
+  const auto phases = file.phases();
+  const auto after = std::upper_bound(phases.begin(), phases.end(), slot);
+  if (after == phases.begin()) return path;
+  const auto& phase = file.slots()[*(after - 1)].As<record::Phase>();
+  const bool in_step = phase.phase == record::PhaseKind::kForward || phase.phase == record::PhaseKind::kBackward ||
+                       phase.phase == record::PhaseKind::kOptimizer;
+  const std::string step = in_step ? absl::StrCat("step ", phase.step, " ") : "";
+  return absl::StrCat(step, format::PhaseName(phase.phase), path.empty() ? "" : ": ", path);
 }
 
 std::uint32_t OwnerOf(const format::Slot& slot) {

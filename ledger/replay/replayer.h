@@ -1,8 +1,8 @@
 // Replays a ledger, event by event, and knows at each what was alive.
 //
-// Memory is O(live allocations + marks), however long the ledger is. To see the live set at a past instant, replay again up
-// to there with a fresh Replayer and take a Snapshot: that is how the set at a high-water mark is had, exactly and without
-// a copy of anything on the way (see analysis.h).
+// Memory is O(live allocations + marks), however long the ledger is. To see the live set at a past instant, replay
+// again up to there with a fresh Replayer and take a Snapshot: that is how the set at a high-water mark is had, exactly
+// and without a copy of anything on the way (see analysis.h).
 #pragma once
 
 #include <array>
@@ -46,11 +46,11 @@ struct TotalCheck {
 // What the driver said is used on a device, against what is known of it.
 struct DeviceUse {
   bool sampled = false;
-  std::uint64_t used = 0;           // said last
-  std::uint64_t known_then = 0;     // at that instant
-  std::uint64_t baseline = 0;       // used beyond what was known, the first time: context, modules, other processes
+  std::uint64_t used = 0;        // said last
+  std::uint64_t known_then = 0;  // at that instant
+  std::uint64_t baseline = 0;    // used beyond what was known, the first time: context, modules, other processes
   std::uint64_t baseline_slot = 0;
-  std::uint64_t unexplained = 0;    // beyond the baseline, now
+  std::uint64_t unexplained = 0;  // beyond the baseline, now
   std::uint64_t largest_unexplained = 0;
 };
 

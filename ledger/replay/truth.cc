@@ -78,7 +78,8 @@ absl::StatusOr<TruthSnapshot> ParseSnapshot(const Json& json, const std::string&
   for (const Json& segment : ArrayOrEmpty(json, "segments")) {
     const auto address = segment.is_object() ? Number(segment, "address") : std::nullopt;
     const auto size = segment.is_object() ? Number(segment, "size") : std::nullopt;
-    if (!address.has_value() || !size.has_value()) return Wrong(name, where, "\"address\" and \"size\" in each segment");
+    if (!address.has_value() || !size.has_value())
+      return Wrong(name, where, "\"address\" and \"size\" in each segment");
     snapshot.segments->push_back({*address, *size});
   }
   std::sort(snapshot.segments->begin(), snapshot.segments->end(),
@@ -104,8 +105,8 @@ class Failures {
   std::vector<std::string> shown_;
 };
 
-void CompareFigure(const std::string& where, const char* what, std::optional<std::uint64_t> said, std::uint64_t replayed,
-                   std::uint64_t& compared, Failures& failures) {
+void CompareFigure(const std::string& where, const char* what, std::optional<std::uint64_t> said,
+                   std::uint64_t replayed, std::uint64_t& compared, Failures& failures) {
   if (!said.has_value()) return;
   ++compared;
   if (*said == replayed) return;
@@ -121,8 +122,8 @@ const DeviceAnalysis* FindDevice(const Analysis& analysis, std::int8_t device) {
 }
 
 void CheckWindow(const Analysis& analysis, const TruthWindow& truth, std::uint64_t& compared, Failures& failures) {
-  const std::string where = absl::StrCat("device ", truth.device, ", \"", truth.from.value_or("(beginning)"), "\" to \"",
-                                         truth.to.value_or("(end)"), "\"");
+  const std::string where = absl::StrCat("device ", truth.device, ", \"", truth.from.value_or("(beginning)"),
+                                         "\" to \"", truth.to.value_or("(end)"), "\"");
   std::optional<std::uint64_t> from, to;
   if (truth.from.has_value()) {
     from = FindMark(analysis.file(), *truth.from);
@@ -131,7 +132,8 @@ void CheckWindow(const Analysis& analysis, const TruthWindow& truth, std::uint64
   if (truth.to.has_value()) {
     to = FindMark(analysis.file(), *truth.to, from);
     if (!to.has_value()) {
-      return failures.Add(absl::StrCat(where, ": the ledger has no mark \"", *truth.to, "\" after the window's beginning"));
+      return failures.Add(
+          absl::StrCat(where, ": the ledger has no mark \"", *truth.to, "\" after the window's beginning"));
     }
   }
   Metric allocated = Metric::kAllocated, reserved = Metric::kReserved;
@@ -160,8 +162,8 @@ void CompareBlock(const Analysis& analysis, const std::string& where, const Trut
   }
 }
 
-void CheckBlocks(const Analysis& analysis, const std::string& where, const TruthSnapshot& truth, const Snapshot& snapshot,
-                 Failures& failures) {
+void CheckBlocks(const Analysis& analysis, const std::string& where, const TruthSnapshot& truth,
+                 const Snapshot& snapshot, Failures& failures) {
   auto live = snapshot.blocks.begin();
   for (const TruthBlock& block : truth.blocks) {
     for (; live != snapshot.blocks.end() && live->address < block.address; ++live) {

@@ -8,8 +8,8 @@
 //                   "blocks":   [{"address": A, "size": S, "requested": R, "state": "active_allocated"}],
 //                   "segments": [{"address": A, "size": S}]}]}
 //
-// A mark is one that the script made (ledger_mark) at that very instant; null is the beginning, or the end. Any of the four
-// figures of a window may be left out, and `segments` of a snapshot.
+// A mark is one that the script made (ledger_mark) at that very instant; null is the beginning, or the end. Any of the
+// four figures of a window may be left out, and `segments` of a snapshot.
 #pragma once
 
 #include <cstdint>

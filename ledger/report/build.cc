@@ -16,13 +16,10 @@ namespace {
 using format::LedgerFile;
 using replay::Analysis;
 using replay::DeviceAnalysis;
+using replay::PhaseAt;
 
 std::int64_t TimeAt(const LedgerFile& file, std::uint64_t slot) {
   return slot < file.slots().size() ? file.clock().SinceOpenNs(file.TicksAt(slot)) : 0;
-}
-
-std::string PhaseAt(const LedgerFile& file, std::uint64_t slot) {
-  return file.ScopePath(replay::ScopeOf(file.slots()[slot]));
 }
 
 PeakReport BuildPeak(const replay::HighWater& high) {
@@ -64,7 +61,8 @@ DeviceReport BuildDevice(const Analysis& analysis, const DeviceAnalysis& from) {
   return device;
 }
 
-void AddLoss(std::vector<LossReport>& losses, absl::string_view reason, std::uint64_t count, absl::string_view meaning) {
+void AddLoss(std::vector<LossReport>& losses, absl::string_view reason, std::uint64_t count,
+             absl::string_view meaning) {
   if (count != 0) losses.push_back({std::string(reason), count, std::string(meaning)});
 }
 
@@ -103,7 +101,8 @@ std::vector<std::pair<std::string, std::string>> BuildSettings(const LedgerFile&
 
 ValueReads BuildValueReads(const LedgerFile& file) {
   std::map<std::string, std::uint64_t> places;
-  for (const std::uint64_t slot : file.value_reads()) ++places[file.Text(file.slots()[slot].As<record::ValueRead>().text)];
+  for (const std::uint64_t slot : file.value_reads())
+    ++places[file.Text(file.slots()[slot].As<record::ValueRead>().text)];
   ValueReads reads;
   reads.count = file.value_reads().size();
   reads.places.assign(places.begin(), places.end());
@@ -114,14 +113,20 @@ ValueReads BuildValueReads(const LedgerFile& file) {
 
 OomReport BuildOom(const LedgerFile& file, const replay::OomEvent& event) {
   const auto& oom = file.slots()[event.slot].As<record::BlockOom>();
-  return {TimeAt(file, event.slot), event.device,    oom.requested,    oom.allocated,
-          oom.reserved_total,       oom.device_free, oom.device_total, PhaseAt(file, event.slot),
+  return {TimeAt(file, event.slot),
+          event.device,
+          oom.requested,
+          oom.allocated,
+          oom.reserved_total,
+          oom.device_free,
+          oom.device_total,
+          PhaseAt(file, event.slot),
           event.holders};
 }
 
 FailureReport BuildFailure(const LedgerFile& file, std::uint64_t slot) {
   const auto& failure = file.slots()[slot].As<record::Allocation>();
-  return {TimeAt(file, slot),       failure.commit.device, failure.size, file.Text(failure.call),
+  return {TimeAt(file, slot),       failure.commit.device, failure.size,  file.Text(failure.call),
           file.Text(failure.owner), PhaseAt(file, slot),   failure.result};
 }
 
@@ -137,7 +142,8 @@ std::int64_t Duration(const LedgerFile& file) {
 
 void ShiftTimes(RankReport& rank, std::int64_t by) {
   for (DeviceReport& device : rank.devices) {
-    for (PeakReport* peak : {&device.peaks.allocated, &device.peaks.reserved, &device.peaks.device}) peak->time_ns += by;
+    for (PeakReport* peak : {&device.peaks.allocated, &device.peaks.reserved, &device.peaks.device})
+      peak->time_ns += by;
     for (UnexplainedReport& step : device.unexplained_steps) step.time_ns += by;
   }
   for (OomReport& oom : rank.ooms) oom.time_ns += by;
@@ -148,7 +154,8 @@ void ShiftTimes(RankReport& rank, std::int64_t by) {
 
 const DeviceReport* RankReport::main_device() const {
   const auto main = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
-    return std::tie(a.peaks.allocated.bytes, a.peaks.device.bytes) < std::tie(b.peaks.allocated.bytes, b.peaks.device.bytes);
+    return std::tie(a.peaks.allocated.bytes, a.peaks.device.bytes) <
+           std::tie(b.peaks.allocated.bytes, b.peaks.device.bytes);
   });
   return main == devices.end() ? nullptr : &*main;
 }
@@ -209,7 +216,8 @@ RunReport BuildRun(std::vector<RankReport> ranks) {
   });
   if (run.ranks.empty()) return run;
   run.start_realtime_ns = run.ranks.front().open_realtime_ns;
-  for (const RankReport& rank : run.ranks) run.start_realtime_ns = std::min(run.start_realtime_ns, rank.open_realtime_ns);
+  for (const RankReport& rank : run.ranks)
+    run.start_realtime_ns = std::min(run.start_realtime_ns, rank.open_realtime_ns);
   for (RankReport& rank : run.ranks) ShiftTimes(rank, rank.open_realtime_ns - run.start_realtime_ns);
   return run;
 }

@@ -47,9 +47,8 @@ std::vector<Difference> Subtract(const BytesByName& high, const BytesByName& low
     const auto difference = static_cast<std::int64_t>(find(high, name) - find(low, name));
     if (difference != 0) differences.push_back({name, difference});
   }
-  std::stable_sort(differences.begin(), differences.end(), [](const Difference& a, const Difference& b) {
-    return std::llabs(a.bytes) > std::llabs(b.bytes);
-  });
+  std::stable_sort(differences.begin(), differences.end(),
+                   [](const Difference& a, const Difference& b) { return std::llabs(a.bytes) > std::llabs(b.bytes); });
   if (differences.size() > kMaxDifferences) differences.resize(kMaxDifferences);
   return differences;
 }
@@ -81,11 +80,13 @@ RankComparison Compare(const RunReport& run, const std::function<std::uint64_t(c
 }  // namespace
 
 RankComparison CompareAllocated(const RunReport& run) {
-  return Compare(run, [](const DeviceReport& d) { return d.peaks.allocated.bytes; }, SiteBytes);
+  return Compare(
+      run, [](const DeviceReport& d) { return d.peaks.allocated.bytes; }, SiteBytes);
 }
 
 RankComparison CompareDevice(const RunReport& run) {
-  return Compare(run, [](const DeviceReport& d) { return d.peaks.device.bytes; }, AccountBytes);
+  return Compare(
+      run, [](const DeviceReport& d) { return d.peaks.device.bytes; }, AccountBytes);
 }
 
 }  // namespace ledger::report

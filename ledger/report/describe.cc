@@ -163,7 +163,7 @@ void Said(const Slot& slot, Fields& fields) {
     }
     case Kind::kPhase: {
       const auto& r = slot.As<record::Phase>();
-      fields.Number("step", r.step).Number("phase", static_cast<std::uint64_t>(r.phase)).Text("text", r.text);
+      fields.Number("step", r.step).Words("phase", std::string(format::PhaseName(r.phase))).Text("text", r.text);
       fields.Scope(r.scope);
       return;
     }
@@ -283,8 +283,9 @@ std::string DescribeText(const LedgerFile& file, std::uint64_t index) {
   const Slot& slot = file.slots()[index];
   if (!slot.committed()) return absl::StrFormat("%9d  (never committed)", index);
   const record::Commit& commit = slot.commit();
-  std::string line = absl::StrFormat("%9d %14.6f  dev %2d  thread %-7d %-16s", index,
-                                     static_cast<double>(TimeOf(file, slot)) / 1e9, commit.device, commit.thread, NameOf(slot));
+  std::string line =
+      absl::StrFormat("%9d %14.6f  dev %2d  thread %-7d %-16s", index, static_cast<double>(TimeOf(file, slot)) / 1e9,
+                      commit.device, commit.thread, NameOf(slot));
   for (const Field& field : FieldsOf(file, slot)) {
     switch (field.type) {
       case Field::Type::kNumber:
@@ -308,9 +309,9 @@ std::string DescribeJson(const LedgerFile& file, std::uint64_t index) {
   const Slot& slot = file.slots()[index];
   if (!slot.committed()) return absl::StrCat("{\"record\": ", index, ", \"kind\": \"uncommitted\"}");
   const record::Commit& commit = slot.commit();
-  std::string line = absl::StrCat("{\"record\": ", index, ", \"time_ns\": ", TimeOf(file, slot), ", \"kind\": \"", NameOf(slot),
-                                  "\", \"device\": ", commit.device, ", \"thread\": ", commit.thread, ", \"layer\": \"",
-                                  format::LayerName(commit.layer), "\"");
+  std::string line = absl::StrCat("{\"record\": ", index, ", \"time_ns\": ", TimeOf(file, slot), ", \"kind\": \"",
+                                  NameOf(slot), "\", \"device\": ", commit.device, ", \"thread\": ", commit.thread,
+                                  ", \"layer\": \"", format::LayerName(commit.layer), "\"");
   for (const Field& field : FieldsOf(file, slot)) {
     absl::StrAppend(&line, ", \"", field.name, "\": ");
     switch (field.type) {

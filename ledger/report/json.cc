@@ -41,7 +41,8 @@ Json BalanceJson(const replay::Balance& balance) {
 }
 
 Json PeakJson(const PeakReport& peak) {
-  return {{"bytes", peak.bytes}, {"time_ns", peak.time_ns}, {"phase", peak.phase}, {"balance", BalanceJson(peak.balance)}};
+  return {
+      {"bytes", peak.bytes}, {"time_ns", peak.time_ns}, {"phase", peak.phase}, {"balance", BalanceJson(peak.balance)}};
 }
 
 Json PeaksJson(const PeaksReport& peaks) {
@@ -62,7 +63,8 @@ Json SitesJson(const std::vector<replay::Site>& sites) {
 Json DeviceJson(const DeviceReport& device) {
   Json steps = Json::array();
   for (const auto& step : device.unexplained_steps) {
-    steps.push_back({{"time_ns", step.time_ns}, {"grew_by", step.grew_by}, {"bytes", step.bytes}, {"after", step.what}});
+    steps.push_back(
+        {{"time_ns", step.time_ns}, {"grew_by", step.grew_by}, {"bytes", step.bytes}, {"after", step.what}});
   }
   return {
       {"device", device.device},

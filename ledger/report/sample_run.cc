@@ -38,10 +38,12 @@ TestLedger SampleRank(int rank) {
   ledger.DeviceSample(0, used, kTotal);
   ledger.Alloc(0, 0x10000000, 1024 * kMiB, {.scope = setup, .used = used += 1024 * kMiB});
   ledger.BlockAlloc(0, 0x10000000, 512 * kMiB, setup, 512 * kMiB - 100);
-  ledger.HandleCreate(0, 1, 64 * kMiB, {.owner = "libnccl.so.2", .call = "cuMemCreate", .used = used += 64 * kMiB, .context = kToken});
+  ledger.HandleCreate(0, 1, 64 * kMiB,
+                      {.owner = "libnccl.so.2", .call = "cuMemCreate", .used = used += 64 * kMiB, .context = kToken});
   ledger.Communicator(0, 0xc0ffee, "default_pg", kSampleRanks, kToken);
   ledger.Alloc(0, 0x90000000, 32 * kMiB, {.owner = "libcublas.so.13", .scope = forward, .used = used += 34 * kMiB});
-  ledger.Alloc(record::kNoDevice, 0x7000, 256 * kMiB, {.owner = "libtorch_cuda.so", .call = "cudaHostAlloc", .memory = Memory::kHost});
+  ledger.Alloc(record::kNoDevice, 0x7000, 256 * kMiB,
+               {.owner = "libtorch_cuda.so", .call = "cudaHostAlloc", .memory = Memory::kHost});
   ledger.Mark("step 0");
   ledger.BlockAlloc(0, 0x30000000, (128 + 64 * static_cast<std::uint64_t>(rank)) * kMiB, forward, 0);
   ledger.BlockAlloc(0, 0x40000000, 96 * kMiB, backward, 96 * kMiB);

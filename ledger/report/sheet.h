@@ -11,7 +11,7 @@ namespace ledger::report {
 
 struct SheetRow {
   std::string name;
-  int depth = 0;  // 0: device used; a row's children follow it, one deeper, and add up to it
+  int depth = 0;                     // 0: device used; a row's children follow it, one deeper, and add up to it
   std::vector<std::uint64_t> bytes;  // by column
 };
 

@@ -39,11 +39,12 @@ std::string RankList(const std::vector<int>& ranks, std::size_t all) {
 
 // --- Head ---
 
+// Without those that only say where this very report comes from.
 std::string Settings(const RankReport& rank, absl::string_view prefix, absl::string_view between) {
   std::vector<std::string> shown;
   for (const auto& [key, value] : rank.settings) {
     absl::string_view name = key;
-    if (!absl::ConsumePrefix(&name, prefix)) continue;
+    if (!absl::ConsumePrefix(&name, prefix) || name == "LEDGER_DIR" || name == "SIMGPU_NODE") continue;
     shown.push_back(absl::StrCat(Printable(name), between, Printable(value)));
   }
   return absl::StrJoin(shown, between == "=" ? "  " : ", ");
@@ -73,14 +74,17 @@ void ValueReadWarning(std::string& out, const RunReport& run) {
   if (count == 0) return;
   std::vector<std::pair<std::string, std::uint64_t>> sorted(places.begin(), places.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  Field(out, "WARNING", absl::StrCat("values were read back from simulated devices ", Grouped(count), count == 1 ? " time" : " times",
-                                     ". No kernel computed them: what the program"));
+  Field(out, "WARNING",
+        absl::StrCat("values were read back from simulated devices ", Grouped(count), count == 1 ? " time" : " times",
+                     ". No kernel computed them: what the program"));
   Field(out, "", "decided by them may be wrong (docs/limits.md). Read at:");
   for (std::size_t i = 0; i < std::min(sorted.size(), kMaxPlaces); ++i) {
-    Field(out, "", absl::StrCat("  ", sorted[i].first.empty() ? "(place not known)" : Printable(sorted[i].first), "  x",
-                                Grouped(sorted[i].second)));
+    Field(out, "",
+          absl::StrCat("  ", sorted[i].first.empty() ? "(place not known)" : Printable(sorted[i].first), "  x",
+                       Grouped(sorted[i].second)));
   }
-  if (sorted.size() > kMaxPlaces) Field(out, "", absl::StrCat("  and ", Count(sorted.size() - kMaxPlaces, "more place")));
+  if (sorted.size() > kMaxPlaces)
+    Field(out, "", absl::StrCat("  and ", Count(sorted.size() - kMaxPlaces, "more place")));
 }
 
 void Exactness(std::string& out, const RunReport& run) {
@@ -110,8 +114,9 @@ void Exactness(std::string& out, const RunReport& run) {
     if (!rank.clean_end) killed.push_back(rank.rank);
   }
   if (killed.empty()) return;
-  Field(out, "ended", absl::StrCat(RankList(killed, run.ranks.size()),
-                                   " without a clean end: still running, or killed. All is there up to that instant"));
+  Field(out, "ended",
+        absl::StrCat(RankList(killed, run.ranks.size()),
+                     " without a clean end: still running, or killed. All is there up to that instant"));
 }
 
 void Head(std::string& out, const RunReport& run) {
@@ -128,7 +133,8 @@ void Head(std::string& out, const RunReport& run) {
                          first.run_id.empty() ? "" : absl::StrCat(", run ", Printable(first.run_id))));
   Field(out, "program", Printable(first.program));
   Field(out, "devices", Devices(run));
-  if (const std::string versions = Settings(first, "version.", " "); !versions.empty()) Field(out, "versions", versions);
+  if (const std::string versions = Settings(first, "version.", " "); !versions.empty())
+    Field(out, "versions", versions);
   if (const std::string variables = Settings(first, "env.", "="); !variables.empty()) Field(out, "settings", variables);
   if (const std::string layers = Settings(first, "layer.", " "); !layers.empty()) Field(out, "layers", layers);
   Field(out, "recorded", absl::StrCat(Grouped(events), " events in ", Seconds(duration), " s"));
@@ -153,9 +159,10 @@ std::string PeakCells(const PeakReport& peak) {
 void PeakTable(std::string& out, const RunReport& run) {
   Line(out, "");
   Line(out, "Peaks: GiB, and when (s since the run began)");
-  Line(out, absl::StrCat("  rank device", PadLeft("allocated", kColumnWidth), PadLeft("at", kColumnWidth),
-                         PadLeft("reserved", kColumnWidth), PadLeft("at", kColumnWidth), PadLeft("device", kColumnWidth),
-                         PadLeft("at", kColumnWidth), "  phase of the allocated peak"));
+  Line(out,
+       absl::StrCat("  rank device", PadLeft("allocated", kColumnWidth), PadLeft("at", kColumnWidth),
+                    PadLeft("reserved", kColumnWidth), PadLeft("at", kColumnWidth), PadLeft("device", kColumnWidth),
+                    PadLeft("at", kColumnWidth), "  phase of the allocated peak"));
   for (const RankReport& rank : run.ranks) {
     for (const DeviceReport& device : rank.devices) {
       Line(out, absl::StrCat(PadLeft(absl::StrCat(rank.rank), 6), PadLeft(absl::StrCat(device.device), 7),
@@ -223,11 +230,13 @@ void Sheet(std::string& out, const RunReport& run, Instant at) {
   Line(out, "");
   Line(out, absl::StrCat("Balance sheet of each rank's device at its ", InstantName(at), " peak (GiB)"));
   std::string head = std::string(kNameWidth, ' ');
-  for (std::size_t i = 0; i < shown; ++i) absl::StrAppend(&head, PadLeft(absl::StrCat("rank ", ranks[i]), kColumnWidth));
+  for (std::size_t i = 0; i < shown; ++i)
+    absl::StrAppend(&head, PadLeft(absl::StrCat("rank ", ranks[i]), kColumnWidth));
   if (columns.size() > 1) absl::StrAppend(&head, PadLeft("all", kColumnWidth));
   Line(out, head);
   for (const SheetRow& row : MakeSheet(columns)) {
-    const std::string name = absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));
+    const std::string name =
+        absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));
     std::string line = PadRight(CutFront(name, kNameWidth), kNameWidth);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < row.bytes.size(); ++i) {
@@ -249,8 +258,10 @@ void SiteTable(std::string& out, const std::vector<replay::Site>& sites, std::si
   for (std::size_t i = 0; i < std::min(limit, sites.size()); ++i) {
     const replay::Site& site = sites[i];
     const double share = total == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(total);
-    const std::string where = absl::StrCat(PhaseName(site.scope), site.owner.empty() ? "" : " by ", Printable(site.owner));
-    Line(out, absl::StrCat(PadLeft(Gib(site.bytes), kColumnWidth), PadLeft(absl::StrCat(static_cast<int>(share + 0.5), "%"), 6),
+    const std::string where =
+        absl::StrCat(PhaseName(site.scope), site.owner.empty() ? "" : " by ", Printable(site.owner));
+    Line(out, absl::StrCat(PadLeft(Gib(site.bytes), kColumnWidth),
+                           PadLeft(absl::StrCat(static_cast<int>(share + 0.5), "%"), 6),
                            PadLeft(Grouped(site.count), kColumnWidth), "  ", CutFront(where, kSiteWidth)));
   }
   if (sites.size() <= limit) return;
@@ -277,7 +288,8 @@ void Holders(std::string& out, const RunReport& run, std::size_t limit) {
   const DeviceReport& device = *rank->main_device();
   const std::uint64_t total = device.peaks.allocated.bytes;
   Line(out, "");
-  Line(out, absl::StrCat("Alive at the allocated peak of rank ", rank->rank, ": ", Gib(total), " GiB, by place of allocation"));
+  Line(out, absl::StrCat("Alive at the allocated peak of rank ", rank->rank, ": ", Gib(total),
+                         " GiB, by place of allocation"));
   Line(out, absl::StrCat(PadLeft("GiB", kColumnWidth), PadLeft("", 6), PadLeft("blocks", kColumnWidth), "  place"));
   SiteTable(out, device.sites, limit, total);
   const auto& requested = device.requested;
@@ -312,9 +324,10 @@ void HostSheet(std::string& out, const RunReport& run) {
                          PadLeft("managed", kColumnWidth), PadLeft("recorder", kColumnWidth)));
   HostReport sum;
   const auto row = [&out](absl::string_view name, const HostReport& host) {
-    Line(out, absl::StrCat(PadLeft(name, 6), PadLeft(Gib(host.pinned_peak), kColumnWidth),
-                           PadLeft(Gib(host.registered_peak), kColumnWidth), PadLeft(Gib(host.managed_peak), kColumnWidth),
-                           PadLeft(Gib(host.recorder_peak_rss), kColumnWidth)));
+    Line(out,
+         absl::StrCat(PadLeft(name, 6), PadLeft(Gib(host.pinned_peak), kColumnWidth),
+                      PadLeft(Gib(host.registered_peak), kColumnWidth), PadLeft(Gib(host.managed_peak), kColumnWidth),
+                      PadLeft(Gib(host.recorder_peak_rss), kColumnWidth)));
   };
   for (const RankReport& rank : run.ranks) {
     row(absl::StrCat(rank.rank), rank.host_sheet);
@@ -334,9 +347,10 @@ void OutOfMemory(std::string& out, const RunReport& run) {
     Line(out, "");
     Line(out, absl::StrCat("Out of memory on rank ", rank.rank, ", ", Count(rank.oom_count, "time")));
     for (const OomReport& oom : rank.ooms) {
-      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PhaseName(oom.phase), ": requested ",
-                             Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ", Gib(oom.reserved),
-                             ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total), "; held by"));
+      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PhaseName(oom.phase),
+                             ": requested ", Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ",
+                             Gib(oom.reserved), ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total),
+                             "; held by"));
       SiteTable(out, oom.holders, kMaxListed, oom.allocated);
     }
   }
@@ -359,7 +373,8 @@ void FailedAllocations(std::string& out, const RunReport& run) {
   Line(out, "");
   Line(out, "Allocations that the driver refused");
   for (const auto& [call, failed] : by_call) {
-    Line(out, absl::StrCat("  ", call, ": ", Count(failed.count, "time"), ", the largest ", Gib(failed.largest), " GiB"));
+    Line(out,
+         absl::StrCat("  ", call, ": ", Count(failed.count, "time"), ", the largest ", Gib(failed.largest), " GiB"));
   }
 }
 
@@ -382,7 +397,8 @@ std::string IdentitiesText(const RunReport& run, bool every_rank) {
         ++checked;
         held += identity.holds ? 1 : 0;
         if (!every_rank && identity.holds) continue;
-        absl::StrAppend(&details, "    rank ", rank.rank, identity.holds ? "  " : "  FAILS  ", Printable(identity.detail), "\n");
+        absl::StrAppend(&details, "    rank ", rank.rank, identity.holds ? "  " : "  FAILS  ",
+                        Printable(identity.detail), "\n");
       }
     }
     absl::StrAppend(&out, "  ", held == checked ? "holds  " : "FAILS  ", PadRight(name, 20), "on ", held, " of ",

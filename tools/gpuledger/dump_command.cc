@@ -24,7 +24,8 @@ namespace {
 using ledger::format::LedgerFile;
 using ledger::record::Kind;
 
-constexpr char kFooter[] = R"(One line for each record, in the order of events. Times are seconds since the ledger was opened.
+constexpr char kFooter[] =
+    R"(One line for each record, in the order of events. Times are seconds since the ledger was opened.
 
 Examples:
   gpuledger dump rank0.pid4711.ledger --limit 20
@@ -53,8 +54,8 @@ bool ParseInstant(const LedgerFile& file, absl::string_view text, std::uint64_t&
   if (absl::ConsumePrefix(&text, "mark:")) {
     const auto mark = ledger::replay::FindMark(file, text);
     if (!mark.has_value()) {
-      std::fprintf(stderr, "gpuledger: %s: no mark \"%s\"; `gpuledger dump FILE --kind mark` lists them\n", file.path().c_str(),
-                   std::string(text).c_str());
+      std::fprintf(stderr, "gpuledger: %s: no mark \"%s\"; `gpuledger dump FILE --kind mark` lists them\n",
+                   file.path().c_str(), std::string(text).c_str());
       return false;
     }
     slot = *mark;
@@ -107,7 +108,8 @@ int Dump(const Arguments& arguments) {
     return kUsage;
   }
   std::uint64_t printed = 0;
-  for (std::uint64_t i = span.first_slot; i < file->slots().size() && i <= span.last_slot && printed < arguments.limit; ++i) {
+  for (std::uint64_t i = span.first_slot; i < file->slots().size() && i <= span.last_slot && printed < arguments.limit;
+       ++i) {
     if (!Selected(*file, i, kinds, span)) continue;
     const std::string line =
         arguments.json ? ledger::report::DescribeJson(*file, i) : ledger::report::DescribeText(*file, i);

@@ -36,7 +36,8 @@ bool IsPython(const std::string& path) { return absl::StartsWith(fs::path(path).
 std::vector<fs::path> FilesIn(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     files.push_back(entry->path());
   }
   std::sort(files.begin(), files.end());
@@ -52,12 +53,14 @@ absl::StatusOr<Installation> FindInstallation(bool simulated) {
   const fs::path lib = self.parent_path().parent_path() / "lib";
   const Installation installation{(lib / "libledger.so").string(), (lib / "simgpu").string()};
   if (!fs::exists(installation.library, error)) {
-    return absl::NotFoundError(absl::StrCat(installation.library, ": the recorder is not there; it is expected beside gpuledger, as "
-                                                                  "scripts/build leaves it"));
+    return absl::NotFoundError(absl::StrCat(installation.library,
+                                            ": the recorder is not there; it is expected beside gpuledger, as "
+                                            "scripts/build leaves it"));
   }
   if (simulated && !fs::exists(fs::path(installation.simgpu) / "libcuda.so.1", error)) {
-    return absl::NotFoundError(absl::StrCat(installation.simgpu, ": the simulated platform is not there; build with "
-                                                                 "-DLEDGER_BUILD_SIMGPU=ON, as scripts/build does"));
+    return absl::NotFoundError(absl::StrCat(installation.simgpu,
+                                            ": the simulated platform is not there; build with "
+                                            "-DLEDGER_BUILD_SIMGPU=ON, as scripts/build does"));
   }
   return installation;
 }

@@ -20,10 +20,10 @@ struct Installation {
 absl::StatusOr<Installation> FindInstallation(bool simulated);
 
 struct LaunchOptions {
-  std::string out;      // absolute
-  int devices = 0;      // simulated ones; 0: the machine's own
-  std::string profile;  // of a simulated device
-  std::string node;     // name of the simulated node, unique to this run
+  std::string out;                     // absolute
+  int devices = 0;                     // simulated ones; 0: the machine's own
+  std::string profile;                 // of a simulated device
+  std::string node;                    // name of the simulated node, unique to this run
   std::vector<std::string> stand_ins;  // libraries to preload by path, see StandInsToPreload()
 };
 
@@ -33,7 +33,8 @@ void PrepareEnvironment(const Installation& installation, const LaunchOptions& o
 // "a:b" and "c" → "a:b:c"; LD_PRELOAD may be separated by spaces as well, which is kept.
 std::string AppendPath(const std::string& list, const std::string& path);
 
-// The Python interpreter behind a command: itself, or that in the first line of a script such as torchrun. Found by PATH;
+// The Python interpreter behind a command: itself, or that in the first line of a script such as torchrun. Found by
+// PATH;
 // "" where there is none to be seen.
 std::string InterpreterOf(const std::string& command, const std::string& path_variable);
 

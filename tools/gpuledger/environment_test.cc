@@ -48,9 +48,10 @@ TEST_CASE("preloads that were there stay first, in their order") {
 
 TEST_CASE("a simulated run sees N devices, the stand-ins before anything else, and its own node") {
   Environment environment{{"LD_LIBRARY_PATH", "/x"}, {"HF_HUB_OFFLINE", "0"}, {"CUDA_VISIBLE_DEVICES", "7"}};
-  PrepareEnvironment(kInstallation,
-                     {.out = "/o", .devices = 3, .profile = "tiny", .node = "n", .stand_ins = {"/i/lib/simgpu/libcudart.so.13"}},
-                     environment);
+  PrepareEnvironment(
+      kInstallation,
+      {.out = "/o", .devices = 3, .profile = "tiny", .node = "n", .stand_ins = {"/i/lib/simgpu/libcudart.so.13"}},
+      environment);
   CHECK(environment["LD_PRELOAD"] == "/i/lib/libledger.so:/i/lib/simgpu/libcudart.so.13");
   CHECK(environment["LD_LIBRARY_PATH"] == "/i/lib/simgpu:/x");
   CHECK(environment["CUDA_VISIBLE_DEVICES"] == "0,1,2");
@@ -103,7 +104,8 @@ TEST_CASE("a command's status is passed on") {
 TEST_CASE("a signal to us goes on to the command") {
   const pid_t self = getpid();
   // The command tells us to end, and lives on until we told it so.
-  const std::string script = "trap 'exit 9' TERM; kill -TERM " + std::to_string(self) + "; while :; do sleep 0.05; done";
+  const std::string script =
+      "trap 'exit 9' TERM; kill -TERM " + std::to_string(self) + "; while :; do sleep 0.05; done";
   CHECK(RunProcess({"/bin/sh", "-c", script}, CurrentEnvironment()) == 9);
 }
 

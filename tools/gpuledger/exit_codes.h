@@ -4,9 +4,9 @@
 namespace gpuledger {
 
 inline constexpr int kOk = 0;
-inline constexpr int kMismatch = 1;    // an identity does not hold
-inline constexpr int kUsage = 2;       // the command line
-inline constexpr int kUnreadable = 3;  // an input is missing or is not what it should be
+inline constexpr int kMismatch = 1;     // an identity does not hold
+inline constexpr int kUsage = 2;        // the command line
+inline constexpr int kUnreadable = 3;   // an input is missing or is not what it should be
 inline constexpr int kCannotRun = 126;  // run: the command could not be started ...
 inline constexpr int kNotFound = 127;   // ... or not even found
 

@@ -18,7 +18,8 @@ namespace {
 
 using ledger::report::RankReport;
 
-absl::StatusOr<RankReport> LoadRank(const std::string& path, const LoadOptions& options, std::atomic<std::uint64_t>& done) {
+absl::StatusOr<RankReport> LoadRank(const std::string& path, const LoadOptions& options,
+                                    std::atomic<std::uint64_t>& done) {
   const auto file = ledger::format::LedgerFile::Open(path);
   if (!file.ok()) return file.status();
   ledger::replay::Analysis::Options wanted;

@@ -103,8 +103,8 @@ int RunProcess(const std::vector<std::string>& command, const Environment& envir
   const std::vector<char*> argv = Pointers(arguments), envp = Pointers(variables);
   int errors[2];
   if (pipe2(errors, O_CLOEXEC) != 0) return CannotRun(command[0], errno);
-  // A group of its own takes signals as a whole. With a terminal, the child must stay in the foreground group, which gets
-  // the terminal's signals anyway.
+  // A group of its own takes signals as a whole. With a terminal, the child must stay in the foreground group, which
+  // gets the terminal's signals anyway.
   const bool own_group = isatty(STDIN_FILENO) == 0;
   // No signal may come between the fork and the handlers: it would end us, and leave the child behind.
   sigset_t all, before;

@@ -49,12 +49,13 @@ void AddReportCommand(CLI::App& app, Action& action) {
   command->footer(std::string(kFooter) + "\n" + kExitCodes);
   command->add_option("DIR", arguments->directory, "Directory of a recorded run, or one ledger")->required();
   command->add_flag("--json", arguments->json, "JSON instead of text");
-  command->add_option("--run", arguments->run, "Id of the run, where the directory holds several (default: the newest)");
+  command->add_option("--run", arguments->run,
+                      "Id of the run, where the directory holds several (default: the newest)");
   command->add_option("--at", arguments->text.at, "Instant of the balance sheet: allocated, reserved or device")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Instant>{
-              {"allocated", Instant::kAllocatedPeak}, {"reserved", Instant::kReservedPeak}, {"device", Instant::kDevicePeak}},
-          CLI::ignore_case))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Instant>{{"allocated", Instant::kAllocatedPeak},
+                                                                         {"reserved", Instant::kReservedPeak},
+                                                                         {"device", Instant::kDevicePeak}},
+                                          CLI::ignore_case))
       ->default_str("allocated");
   command->add_option("--sites", arguments->text.sites, "How many places of allocation to show")->capture_default_str();
   command->callback([arguments, &action] { action = [arguments] { return Report(*arguments); }; });

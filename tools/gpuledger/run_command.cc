@@ -23,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxDevices = 64;
-constexpr char kFooter[] = R"(The command runs with libledger.so preloaded; each process that uses CUDA leaves a ledger in --out. Nothing else
+constexpr char kFooter[] =
+    R"(The command runs with libledger.so preloaded; each process that uses CUDA leaves a ledger in --out. Nothing else
 about it changes: its output is its own, and so is its exit code, which gpuledger passes on (128 + N when signal N
 ended it, 127 when there is no such command).
 
@@ -54,7 +55,8 @@ bool PrepareOut(const Arguments& arguments) {
   }
   if (arguments.force || fs::is_empty(arguments.out, error)) return true;
   std::fprintf(stderr,
-               "gpuledger: %s: not empty; choose another --out, or --force to add this run to it (reports take the newest run)\n",
+               "gpuledger: %s: not empty; choose another --out, or --force to add this run to it (reports take the "
+               "newest run)\n",
                arguments.out.c_str());
   return false;
 }
@@ -68,9 +70,10 @@ void UseStandIns(const Arguments& arguments, const Installation& installation, c
       OutputOf({python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"})));
   options.stand_ins = StandInsToPreload(installation.simgpu, site_packages);
   if (options.stand_ins.empty()) return;
-  std::fprintf(stderr,
-               "gpuledger: %s/nvidia holds NVIDIA's own libraries, which torch prefers; preloading %zu stand-ins over them\n",
-               site_packages.c_str(), options.stand_ins.size());
+  std::fprintf(
+      stderr,
+      "gpuledger: %s/nvidia holds NVIDIA's own libraries, which torch prefers; preloading %zu stand-ins over them\n",
+      site_packages.c_str(), options.stand_ins.size());
 }
 
 // Letters, digits and underscores alone, because the simulated driver makes a file name of it.
@@ -81,7 +84,8 @@ std::string UniqueNodeName() {
 
 int Run(const Arguments& arguments) {
   if (arguments.command.empty()) {
-    std::fprintf(stderr, "gpuledger: nothing to run; put the command behind \"--\": gpuledger run -- python train.py\n");
+    std::fprintf(stderr,
+                 "gpuledger: nothing to run; put the command behind \"--\": gpuledger run -- python train.py\n");
     return kUsage;
   }
   const auto installation = FindInstallation(arguments.simulated != 0);
@@ -105,8 +109,8 @@ int Run(const Arguments& arguments) {
   if (options.devices != 0) shm_unlink(absl::StrCat("/simgpu.", options.node).c_str());
   const std::size_t ledgers = CountLedgers(arguments.out) - before;
   if (ledgers == 0) {
-    std::fprintf(stderr, "gpuledger: status %d, no ledger in %s: no process made a CUDA call, or LEDGER_OFF is set\n", status,
-                 arguments.out.c_str());
+    std::fprintf(stderr, "gpuledger: status %d, no ledger in %s: no process made a CUDA call, or LEDGER_OFF is set\n",
+                 status, arguments.out.c_str());
     std::error_code ignored;
     fs::remove(arguments.out, ignored);  // only when it is empty
   } else {
@@ -120,12 +124,15 @@ int Run(const Arguments& arguments) {
 
 void AddRunCommand(CLI::App& app, const std::vector<std::string>& command, Action& action) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* run = app.add_subcommand("run", "Run a command and record the GPU memory of all its processes: gpuledger run [OPTIONS] -- COMMAND...");
+  CLI::App* run = app.add_subcommand(
+      "run", "Run a command and record the GPU memory of all its processes: gpuledger run [OPTIONS] -- COMMAND...");
   run->footer(kFooter);
   run->prefix_command();
   run->add_option("--sim", arguments->simulated, "Run on N simulated devices instead of the machine's own")
       ->check(CLI::Range(1, kMaxDevices));
-  run->add_option("--gpu", arguments->gpu, "What a simulated device is: h100-80gb, h100-96gb, h200-141gb, a100-80gb, l4-24gb, tiny, or a profile's path")
+  run->add_option(
+         "--gpu", arguments->gpu,
+         "What a simulated device is: h100-80gb, h100-96gb, h200-141gb, a100-80gb, l4-24gb, tiny, or a profile's path")
       ->capture_default_str();
   run->add_option("--out", arguments->out, "Directory for the ledgers")->capture_default_str();
   run->add_flag("--force", arguments->force, "Record into a directory that is not empty");

@@ -43,7 +43,8 @@ Candidate MakeCandidate(const std::string& path, const FileHeader& header) {
   const ledger::format::Clock clock(header);
   candidate.begin_ns = clock.open_realtime_ns();
   // Without a clean end the file's own time is the best that is known.
-  candidate.end_ns = header.clean_end == 1 ? candidate.begin_ns + clock.SinceOpenNs(header.end_ticks) : ModifiedNs(path);
+  candidate.end_ns =
+      header.clean_end == 1 ? candidate.begin_ns + clock.SinceOpenNs(header.end_ticks) : ModifiedNs(path);
   return candidate;
 }
 
@@ -70,7 +71,8 @@ void NameAnonymousRuns(std::vector<Candidate>& candidates) {
 
 std::vector<std::string> LedgersIn(const std::string& directory, std::error_code& error) {
   std::vector<std::string> paths;
-  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     if (entry->path().extension() == kExtension) paths.push_back(entry->path().string());
   }
   std::sort(paths.begin(), paths.end());
@@ -105,14 +107,15 @@ absl::StatusOr<RunFiles> FindRun(const std::string& path, const std::string& run
     paths = LedgersIn(path, error);
     if (error) return absl::NotFoundError(absl::StrCat(path, ": cannot list: ", error.message()));
     if (paths.empty()) {
-      return absl::NotFoundError(
-          absl::StrCat(path, ": no ledgers here (files named rank0.pid4711.ledger); record some with `gpuledger run --out ", path,
-                       " -- COMMAND`. A process leaves one at its first CUDA call"));
+      return absl::NotFoundError(absl::StrCat(
+          path, ": no ledgers here (files named rank0.pid4711.ledger); record some with `gpuledger run --out ", path,
+          " -- COMMAND`. A process leaves one at its first CUDA call"));
     }
   } else if (fs::exists(path, error)) {
     paths = {path};
   } else {
-    return absl::NotFoundError(absl::StrCat(path, ": no such directory or file; give the directory of a recorded run (LEDGER_DIR)"));
+    return absl::NotFoundError(
+        absl::StrCat(path, ": no such directory or file; give the directory of a recorded run (LEDGER_DIR)"));
   }
   RunFiles files;
   std::vector<Candidate> candidates;
@@ -129,18 +132,18 @@ absl::StatusOr<RunFiles> FindRun(const std::string& path, const std::string& run
   const std::vector<std::string> runs = RunsByBeginning(candidates);
   files.run = run.empty() ? runs.back() : run;
   if (std::find(runs.begin(), runs.end(), files.run) == runs.end()) {
-    return absl::NotFoundError(absl::StrCat(path, ": no run \"", run, "\" here; there are: ", absl::StrJoin(runs, ", ")));
+    return absl::NotFoundError(
+        absl::StrCat(path, ": no run \"", run, "\" here; there are: ", absl::StrJoin(runs, ", ")));
   }
   if (runs.size() > 1) {
-    files.notes.push_back(absl::StrCat(path, " holds ", runs.size(), " runs; this is ", files.run, ". --run takes another: ",
-                                       absl::StrJoin(runs, ", ")));
+    files.notes.push_back(absl::StrCat(path, " holds ", runs.size(), " runs; this is ", files.run,
+                                       ". --run takes another: ", absl::StrJoin(runs, ", ")));
   }
   for (const Candidate& candidate : candidates) {
     if (candidate.run_id == files.run) files.ledgers.push_back(candidate.ledger);
   }
-  std::sort(files.ledgers.begin(), files.ledgers.end(), [](const LedgerPath& a, const LedgerPath& b) {
-    return std::tie(a.rank, a.pid) < std::tie(b.rank, b.pid);
-  });
+  std::sort(files.ledgers.begin(), files.ledgers.end(),
+            [](const LedgerPath& a, const LedgerPath& b) { return std::tie(a.rank, a.pid) < std::tie(b.rank, b.pid); });
   return files;
 }
 

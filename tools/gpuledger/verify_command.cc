@@ -33,13 +33,17 @@ struct Arguments {
   std::string directory, run, against;
 };
 
-std::string TruthPath(const std::string& ledger) { return absl::StrCat(absl::StripSuffix(ledger, ".ledger"), ".truth.json"); }
+std::string TruthPath(const std::string& ledger) {
+  return absl::StrCat(absl::StripSuffix(ledger, ".ledger"), ".truth.json");
+}
 
 // The truth files of a run; false, and said why, when one is no truth file.
 bool FindTruths(const Arguments& arguments, const RunFiles& files, LoadOptions& options) {
   if (!arguments.against.empty() && files.ledgers.size() != 1) {
-    std::fprintf(stderr, "gpuledger: --against speaks of one ledger, and %s holds %zu; name the ledger instead of the directory\n",
-                 arguments.directory.c_str(), files.ledgers.size());
+    std::fprintf(
+        stderr,
+        "gpuledger: --against speaks of one ledger, and %s holds %zu; name the ledger instead of the directory\n",
+        arguments.directory.c_str(), files.ledgers.size());
     return false;
   }
   for (const LedgerPath& ledger : files.ledgers) {
@@ -89,7 +93,8 @@ void AddVerifyCommand(CLI::App& app, Action& action) {
   command->footer(std::string(kFooter) + "\n" + kExitCodes);
   command->add_option("DIR", arguments->directory, "Directory of a recorded run, or one ledger")->required();
   command->add_option("--against", arguments->against, "Truth file for the one ledger that DIR names");
-  command->add_option("--run", arguments->run, "Id of the run, where the directory holds several (default: the newest)");
+  command->add_option("--run", arguments->run,
+                      "Id of the run, where the directory holds several (default: the newest)");
   command->callback([arguments, &action] { action = [arguments] { return Verify(*arguments); }; });
 }
 
