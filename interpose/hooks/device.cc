@@ -166,7 +166,7 @@ void SampleContext(Entry why, CUcontext context, std::int8_t device) {
   AppendSample(why, device, free_bytes, total_bytes);
 }
 
-void SamplePool(CUmemoryPool pool) {
+void SamplePool(CUmemoryPool pool, Entry why) {
   const DriverCalls& driver = Driver();
   if (driver.cuMemPoolGetAttribute == nullptr) return;
   const std::int8_t device = CurrentDevice();
@@ -191,6 +191,10 @@ void SamplePool(CUmemoryPool pool) {
   }
   sample.scope = CurrentScope();
   Append(sample);
+  // With several pools this asks the driver more often than it must, and notes only what has changed.
+  static constinit std::atomic<std::uint64_t> last_reserved{0};
+  if (last_reserved.exchange(sample.reserved_bytes, std::memory_order_relaxed) != sample.reserved_bytes)
+    SampleDevice(why);
 }
 
 void NotePoolGone(CUmemoryPool pool) {

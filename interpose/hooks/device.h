@@ -23,8 +23,9 @@ void SampleDevice(Entry why);
 // The same for a context that is not current, and its device.
 void SampleContext(Entry why, CUcontext context, std::int8_t device);
 
-// Appends a pool's own counters. A null pool: the current one of the current device.
-void SamplePool(CUmemoryPool pool);
+// Appends a pool's own counters, and the device's where the pool has grown or shrunk. A null pool: the current one of
+// the current device.
+void SamplePool(CUmemoryPool pool, Entry why);
 // The pool is gone, and what it had reserved.
 void NotePoolGone(CUmemoryPool pool);
 // The pool that an address is from; null where the driver does not say.

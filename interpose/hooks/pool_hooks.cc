@@ -30,7 +30,7 @@ auto AllocateFromPool(const Call<Function>& call, CUstream stream, CUmemoryPool 
       pointer, bytes, rest...);
   if (static_cast<int>(result) == 0 && InsideNoHook() && Active()) {
     ErrnoSaver errno_saver;
-    SamplePool(pool);
+    SamplePool(pool, call.site.entry);
   }
   return result;
 }
@@ -45,7 +45,7 @@ auto FreeToPool(const Call<Function>& call, CUstream stream, std::uint64_t addre
       pointer, stream);
   if (static_cast<int>(result) == 0 && recorded) {
     ErrnoSaver errno_saver;
-    SamplePool(pool);
+    SamplePool(pool, call.site.entry);
   }
   return result;
 }
@@ -55,7 +55,7 @@ auto TrimPool(const Call<Function>& call, CUmemoryPool driver_pool, Pool pool, s
   const auto result = PassThrough(call, pool, bytes);
   if (static_cast<int>(result) == 0 && InsideNoHook() && Active()) {
     ErrnoSaver errno_saver;
-    SamplePool(driver_pool);
+    SamplePool(driver_pool, call.site.entry);
     SampleDevice(call.site.entry);
   }
   return result;

@@ -208,6 +208,11 @@ TEST_CASE("stream-ordered memory comes from a pool, and is none while a graph is
   CHECK(samples[0].used_bytes >= kMiB);
   CHECK(samples[0].reserved_bytes >= samples[0].used_bytes);
   CHECK(samples[2].used_bytes == 0);
+  // The pool's growth is the device's, and stands behind the call that caused it.
+  std::vector<std::string> grown_by;
+  for (const auto& sample : ledger.All<record::DeviceSample>(Kind::kDeviceSample))
+    grown_by.push_back(ledger.Text(sample.why));
+  CHECK(std::find(grown_by.begin(), grown_by.end(), "cudaMallocAsync") != grown_by.end());
 }
 
 TEST_CASE("functions that were looked up are recorded like those that are linked") {
