@@ -69,7 +69,8 @@ def train(model, arguments, device, truth):
                 optimizer.step()
                 optimizer.zero_grad()
             look("after the optimizer")
-        print(f"rank {os.environ.get('RANK', 0)}: step {step}: {torch.cuda.max_memory_allocated()} bytes", flush=True)
+        # One write: the lines of other ranks must not come between.
+        sys.stdout.write(f"rank {os.environ.get('RANK', 0)}: step {step}: {torch.cuda.max_memory_allocated()} bytes\n")
 
 
 def main():

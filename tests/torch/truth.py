@@ -39,6 +39,7 @@ class Truth:
         self._history = history and os.environ.get("TRUTH_HISTORY") == "1"
         if self._history:
             torch.cuda.memory._record_memory_history(context=None, max_entries=10_000_000, device=self._device)
+            mark("history: begin")
 
     @contextlib.contextmanager
     def window(self, name):
@@ -90,6 +91,7 @@ class Truth:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"rank{os.environ.get('RANK', '0')}.pid{os.getpid()}"
         if self._history:
+            mark("history: end")
             trace = torch.cuda.memory._snapshot(self._device)["device_traces"][self._device]
             events = [[event["action"], event["size"], event["addr"]] for event in trace if "addr" in event]
             (folder / f"{name}.history.json").write_text(json.dumps([self._device, events]))
