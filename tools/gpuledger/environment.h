@@ -20,11 +20,11 @@ struct Installation {
 absl::StatusOr<Installation> FindInstallation(bool simulated);
 
 struct LaunchOptions {
-  std::string out;                     // absolute
-  int devices = 0;                     // simulated ones; 0: the machine's own
-  std::string profile;                 // of a simulated device
-  std::string node;                    // name of the simulated node, unique to this run
-  std::vector<std::string> stand_ins;  // libraries to preload by path, see StandInsToPreload()
+  std::string out;                          // absolute
+  int devices = 0;                          // simulated ones; 0: the machine's own
+  std::string profile = {};                 // of a simulated device
+  std::string node = {};                    // name of the simulated node, unique to this run
+  std::vector<std::string> stand_ins = {};  // libraries to preload by path, see StandInsToPreload()
 };
 
 // `environment` is the one that the command would have had.
@@ -34,8 +34,7 @@ void PrepareEnvironment(const Installation& installation, const LaunchOptions& o
 std::string AppendPath(const std::string& list, const std::string& path);
 
 // The Python interpreter behind a command: itself, or that in the first line of a script such as torchrun. Found by
-// PATH;
-// "" where there is none to be seen.
+// PATH; "" where there is none to be seen.
 std::string InterpreterOf(const std::string& command, const std::string& path_variable);
 
 // NVIDIA's wheels (site-packages/nvidia/*/lib) are found by torch through its RPATH, which no LD_LIBRARY_PATH beats; a

@@ -1,5 +1,4 @@
 // What the hooks of NVTX, NCCL, PyTorch's allocator and the public API leave in the ledger.
-#define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 
 #include "tests/programs/run_program.h"

@@ -1,5 +1,4 @@
 // Whose memory NCCL's is, on simulated GPUs.
-#define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 #include <set>
 

@@ -1,5 +1,4 @@
 // CUPTI as a profiler sees it, over the runtime and the driver of the platform.
-#define CATCH_CONFIG_MAIN
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 

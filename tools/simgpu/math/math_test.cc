@@ -1,5 +1,4 @@
 // cuBLAS, cuBLASLt and cuDNN as a program that links them sees them, beside a runtime of its own.
-#define CATCH_CONFIG_MAIN
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

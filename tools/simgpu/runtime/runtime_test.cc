@@ -1,5 +1,4 @@
 // The runtime over the simulated driver, as a program that links libcudart sees it.
-#define CATCH_CONFIG_MAIN
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
