@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -300,21 +301,31 @@ void Holders(std::string& out, const RunReport& run, std::size_t limit) {
   }
 }
 
+// What happened on several ranks alike is one line.
 void UnexplainedGrowth(std::string& out, const RunReport& run) {
-  std::string lines;
+  struct Growth {
+    std::vector<int> ranks;
+    std::int64_t first_ns = 0;
+  };
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::string>, Growth> growths;
   for (const RankReport& rank : run.ranks) {
     for (const DeviceReport& device : rank.devices) {
       for (const UnexplainedReport& step : device.unexplained_steps) {
-        absl::StrAppend(&lines, "  rank ", rank.rank, "  ", PadLeft(Seconds(step.time_ns), kColumnWidth), " s  ",
-                        SignedGib(static_cast<std::int64_t>(step.grew_by)), " to ", Gib(step.bytes), ", seen after ",
-                        Printable(step.what), "\n");
+        Growth& growth = growths[{step.bytes, step.grew_by, Printable(step.what)}];
+        if (growth.ranks.empty() || step.time_ns < growth.first_ns) growth.first_ns = step.time_ns;
+        if (growth.ranks.empty() || growth.ranks.back() != rank.rank) growth.ranks.push_back(rank.rank);
       }
     }
   }
-  if (lines.empty()) return;
+  if (growths.empty()) return;
   Line(out, "");
   Line(out, "When the unexplained grew (GiB)");
-  absl::StrAppend(&out, lines);
+  for (const auto& [step, growth] : growths) {
+    const auto& [bytes, grew_by, what] = step;
+    Line(out, absl::StrCat(PadLeft(Seconds(growth.first_ns), kColumnWidth), " s  ",
+                           SignedGib(static_cast<std::int64_t>(grew_by)), " to ", Gib(bytes), ", seen after ", what,
+                           " on ", RankList(growth.ranks, run.ranks.size())));
+  }
 }
 
 void HostSheet(std::string& out, const RunReport& run) {
