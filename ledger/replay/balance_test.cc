@@ -50,7 +50,8 @@ TEST_CASE("between two answers of the driver, what was given back is known") {
   ledger.Free(0, 0x1000);
   ledger.BlockAlloc(0, 0x2000, 512);
   const auto file = *ledger.Read();
-  const Balance& balance = Analysis(file, {}).devices()[0].allocated.balance;
+  const Analysis analysis(file, {});
+  const Balance& balance = analysis.devices()[0].allocated.balance;
   CHECK(balance.used == 500 * kMiB);
   CHECK_FALSE(balance.used_note.empty());
 }
