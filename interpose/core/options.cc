@@ -33,6 +33,13 @@ bool ParseMeminfo(const char* value, Options& options) { return ParseFlag(value,
 bool ParseAgent(const char* value, Options& options) { return ParseFlag(value, options.agent); }
 bool ParseAdapter(const char* value, Options& options) { return ParseFlag(value, options.adapter); }
 
+bool ParseOps(const char* value, Options& options) {
+  std::uint64_t steps = UINT32_MAX;
+  if (strcmp(value, "all") != 0 && (!ParseNumber(value, steps) || steps > UINT32_MAX)) return false;
+  options.steps_with_ops = static_cast<std::uint32_t>(steps);
+  return true;
+}
+
 bool ParseVerbose(const char* value, Options& options) {
   std::uint64_t number;
   if (!ParseNumber(value, number) || number > 2) return false;
@@ -76,6 +83,7 @@ const OptionRow kOptionRows[] = {
      ParseVerbose},
     {"LEDGER_AGENT", "1", "0: no phases, modules and names from inside the Python interpreter", ParseAgent},
     {"LEDGER_ADAPTER", "1", "0: no ops, saved tensors and requested sizes from inside PyTorch", ParseAdapter},
+    {"LEDGER_OPS", "4", "optimizer steps, from the start, in which every op is observed; or all", ParseOps},
 };
 const std::size_t kOptionCount = sizeof(kOptionRows) / sizeof(kOptionRows[0]);
 

@@ -14,6 +14,7 @@ struct Options {
   int verbose;                        // LEDGER_VERBOSE
   bool agent;                         // LEDGER_AGENT
   bool adapter;                       // LEDGER_ADAPTER
+  std::uint32_t steps_with_ops;       // LEDGER_OPS
   std::uint64_t max_bytes;            // LEDGER_MAX_BYTES; 0: no limit
   char directory[kMaxPathBytes + 1];  // LEDGER_DIR
 };

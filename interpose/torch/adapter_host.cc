@@ -27,13 +27,14 @@ constinit std::atomic<const Adapter*> g_adapter{nullptr};
 
 bool Recording() { return Active(); }
 
-void PushOp(const void* identity, std::uint8_t flags, bool in_place_of_last, std::uint32_t origin, const char* name,
+void PushOp(const void* identity, std::uint8_t flags, FramePart part, std::uint32_t origin, const char* name,
             std::size_t name_bytes) {
-  PushFrame(FrameInfo{identity, Layer::kOp, flags, in_place_of_last, origin}, std::string_view(name, name_bytes));
+  PushFrame(FrameInfo{identity, Layer::kOp, flags, part, origin}, std::string_view(name, name_bytes));
 }
 
 FrameStack* PushRange(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes) {
-  return PushFrame(FrameInfo{identity, Layer::kOp, flags, false, 0}, InternAlways(std::string_view(name, name_bytes)));
+  return PushFrame(FrameInfo{identity, Layer::kOp, flags, FramePart::kWhole, 0},
+                   InternAlways(std::string_view(name, name_bytes)));
 }
 
 void AppendAny(void* record) {
@@ -78,9 +79,9 @@ void FreeCompleted(std::int8_t device, std::uint64_t address, std::uint64_t byte
 void NoteSettingText(const char* key, const char* value) { NoteSetting(key, value); }
 std::uint32_t Text(const char* text, std::size_t bytes) { return InternText(std::string_view(text, bytes)); }
 
-constexpr AdapterHost kHost = {Recording,     PushOp,          PushRange, PopFrame,       EndFrame,
-                               PlaceScope,    CurrentScope,    AppendAny, BlockRequested, FreeRequested,
-                               FreeCompleted, NoteSettingText, Text};
+constinit AdapterHost g_host = {
+    0,         Recording,      PushOp,        PushRange,     PopFrame,        EndFrame, PlaceScope, CurrentScope,
+    AppendAny, BlockRequested, FreeRequested, FreeCompleted, NoteSettingText, Text};
 
 using Path = Line<kMaxPathBytes>;
 
@@ -113,13 +114,12 @@ const char* Attach(const Path& path, std::string_view version) {
     return error != nullptr ? error : "it cannot be loaded";
   }
   const DlsymFunction find = RealDlsym();
-  const auto attach = reinterpret_cast<AttachAdapter>(find == nullptr ? nullptr : find(library, kAttachAdapter));
-  if (attach == nullptr) return "it has no entry point";
-  const char* reason = "it gave no reason";
-  const Adapter* const adapter = attach(&kHost, &reason);
-  if (adapter == nullptr) return reason;
+  const auto* const adapter = static_cast<const Adapter*>(find == nullptr ? nullptr : find(library, kAdapterSymbol));
+  if (adapter == nullptr) return "it is no adapter";
   if (adapter->interface != kAdapterInterface) return "it was built for another version of libledger.so";
   if (version != adapter->built_for) return "it was built for another version of the framework";
+  g_host.steps_with_ops = CurrentOptions().steps_with_ops;
+  if (const char* const reason = adapter->attach(&g_host); reason != nullptr) return reason;
   g_adapter.store(adapter, std::memory_order_release);
   return "";
 }

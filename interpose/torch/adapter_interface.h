@@ -1,8 +1,8 @@
 // What libledger.so and the op adapter give each other. The adapter is C++ built against one version of the framework;
 // libledger.so knows nothing of the framework's types. Between them go plain functions and pointers only.
 //
-// libledger.so calls ledger_torch_attach once per process, with the interpreter's lock, after the framework's CUDA
-// allocator has been initialised. Both tables live as long as the process.
+// libledger.so calls Adapter::attach once per process, with the interpreter's lock, in most programs after the
+// framework's CUDA allocator was initialised. Both tables live as long as the process.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,17 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 1;
+inline constexpr std::uint32_t kAdapterInterface = 2;
+
+// The engine puts a frame of its own around a backward node. The node's frame takes its place where it is there.
+enum class FramePart : std::uint8_t { kWhole, kEngine, kNode };
 
 struct AdapterHost {
+  std::uint32_t steps_with_ops;  // setting LEDGER_OPS
   bool (*recording)();
   // See scope_frames.h. Names that are not copied stay valid until the frame is left.
-  void (*push_op)(const void* identity, std::uint8_t flags, bool in_place_of_last, std::uint32_t origin,
-                  const char* name, std::size_t name_bytes);
+  void (*push_op)(const void* identity, std::uint8_t flags, FramePart part, std::uint32_t origin, const char* name,
+                  std::size_t name_bytes);
   FrameStack* (*push_range)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
   void (*pop)(const void* identity);
   void (*end)(FrameStack* stack, const void* identity);
@@ -39,15 +43,18 @@ struct AdapterHost {
   std::uint32_t (*text)(const char* text, std::size_t bytes);
 };
 
+// Exported as `ledger_torch_adapter`. The first two fields stay where they are for good: libledger.so looks at them
+// before it uses anything else of an adapter.
 struct Adapter {
   std::uint32_t interface;
   const char* built_for;  // the framework's version
+  // Null: attached. Otherwise the reason why it could not be; the text stays valid.
+  const char* (*attach)(const AdapterHost* host);
   // After the framework made a SavedVariable out of `tensor` (a `const at::Tensor*`).
   void (*saved_tensor)(const void* saved_variable, const void* tensor, bool is_output);
+  // When the framework made a node of the graph; `node` is a `const c10::intrusive_ptr<torch::autograd::Node>*`.
+  void (*node_created)(const void* node);
 };
-
-// Null: it could not attach, and `reason` says why (it stays valid).
-using AttachAdapter = const Adapter* (*)(const AdapterHost* host, const char** reason);
-inline constexpr char kAttachAdapter[] = "ledger_torch_attach";
+inline constexpr char kAdapterSymbol[] = "ledger_torch_adapter";
 
 }  // namespace ledger

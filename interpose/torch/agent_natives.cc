@@ -66,7 +66,7 @@ Object* EnterModule(Object*, Object* const* values, std::intptr_t count) {
   const Arguments arguments(values, count);
   const auto flags = static_cast<std::uint8_t>(arguments.Number(2) | record::kScopeModule);
   const bool outermost = !InsideModule();
-  PushFrame(FrameInfo{arguments.Identity(0), Layer::kAgent, flags, false, 0},
+  PushFrame(FrameInfo{arguments.Identity(0), Layer::kAgent, flags, FramePart::kWhole, 0},
             static_cast<std::uint32_t>(arguments.Number(1)));
   return Number(outermost ? 1 : 0);
 }

@@ -25,7 +25,8 @@ struct Frame {
   std::uint32_t origin;
   record::Layer source;
   std::uint8_t flags;
-  bool in_place_of_last;
+  FramePart part;
+  bool in_place_of_last;  // the frame below stands for the same thing and is left out of the path
 };
 
 }  // namespace
@@ -152,7 +153,9 @@ Frame* Enter(const FrameInfo& info) {
   frame.identity.store(info.identity, std::memory_order_relaxed);
   frame.origin = info.origin;
   frame.source = info.source;
-  frame.in_place_of_last = info.in_place_of_last;
+  frame.part = info.part;
+  frame.in_place_of_last =
+      info.part == FramePart::kNode && depth > 0 && stack->frames[depth - 1].part == FramePart::kEngine;
   // What runs inside recomputed code is recomputed; a backward node inside it is not.
   const std::uint8_t inherited = depth > 0 && (info.flags & record::kScopeBackward) == 0
                                      ? stack->frames[depth - 1].flags & record::kScopeRecompute

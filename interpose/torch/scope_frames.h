@@ -13,17 +13,16 @@
 #include <string_view>
 
 #include "interpose/record/record.h"
+#include "interpose/torch/adapter_interface.h"
 
 namespace ledger {
 
-struct FrameStack;
-
 struct FrameInfo {
-  const void* identity;   // not null, unlike that of every other open frame of the thread
-  record::Layer source;   // kOp or kAgent
-  std::uint8_t flags;     // record::kScope...
-  bool in_place_of_last;  // the frame below stands for the same thing and is left out of the path
-  std::uint32_t origin;   // of a backward node
+  const void* identity;  // not null, unlike that of every other open frame of the thread
+  record::Layer source;  // kOp or kAgent
+  std::uint8_t flags;    // record::kScope...
+  FramePart part;
+  std::uint32_t origin;  // of a backward node
 };
 
 // Enters a frame. `name` must stay valid until the frame is left on this very thread.

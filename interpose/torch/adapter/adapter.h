@@ -14,6 +14,7 @@ const AdapterHost& Host();
 
 void StartOps();        // ops.cc: scopes of operators and backward nodes, gradients
 void StartAllocator();  // allocator.cc: requested sizes, segments, delayed frees
+void RememberPlace(const void* node);  // ops.cc
 void RecordSavedTensor(const void* saved_variable, const void* tensor, bool is_output);  // saved_tensors.cc
 
 }  // namespace ledger::adapter

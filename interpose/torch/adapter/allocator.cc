@@ -82,8 +82,10 @@ void RecordBlocksOf(const SegmentInfo& segment) {
   }
 }
 
-// What was there before us.
+// What was there before us. A snapshot leaves an entry in the history that the program may be recording; then the
+// little that is there by now goes without its details.
 void RecordExisting() {
+  if (c10::cuda::CUDACachingAllocator::isHistoryEnabled()) return;
   for (const SegmentInfo& info : c10::cuda::CUDACachingAllocator::snapshot({0, 0}, false).segments) {
     record::Segment segment = {};
     segment.commit = CommitOf(record::Kind::kSegmentSeen, info.device);

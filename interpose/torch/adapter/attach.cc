@@ -11,28 +11,27 @@ namespace ledger::adapter {
 namespace {
 
 const AdapterHost* g_host = nullptr;
-constexpr Adapter kAdapter = {kAdapterInterface, LEDGER_TORCH_VERSION, RecordSavedTensor};
 
-}  // namespace
-
-const AdapterHost& Host() { return *g_host; }
-
-extern "C" __attribute__((visibility("default"))) const Adapter* ledger_torch_attach(const AdapterHost* host,
-                                                                                     const char** reason) {
-  if (g_host != nullptr) return &kAdapter;
-  g_host = host;
+const char* Attach(const AdapterHost* host) {
   static std::string message;
+  g_host = host;
   try {
     StartOps();
     StartAllocator();
-    return &kAdapter;
+    return nullptr;
   } catch (const std::exception& error) {
     message = error.what();
   } catch (...) {
     message = "an exception of unknown type";
   }
-  *reason = message.c_str();
-  return nullptr;
+  return message.c_str();
 }
+
+}  // namespace
+
+const AdapterHost& Host() { return *g_host; }
+
+extern "C" __attribute__((visibility("default"))) const Adapter ledger_torch_adapter = {
+    kAdapterInterface, LEDGER_TORCH_VERSION, Attach, RecordSavedTensor, RememberPlace};
 
 }  // namespace ledger::adapter

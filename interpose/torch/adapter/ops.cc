@@ -1,13 +1,21 @@
 // The framework's own record of what runs: operators, backward nodes, and ranges of its profiler, as scope frames.
 //
-// An operator's number (seqNr) is that of the node its backward will be. The place of the forward is kept by it, so
-// that a backward node, which runs on another thread, can say which module it belongs to.
+// A node of the graph has a number, which is also that of the operator whose backward it is (seqNr). The place of the
+// forward is kept by it, so that a backward node, which runs on another thread, can say which module it belongs to.
+//
+// Operators are observed in the first steps only (LEDGER_OPS): having each of them call us costs a process that is
+// bound by its CPU more than anything else here, and steps repeat. Backward nodes and ranges are observed all the time.
 //
 // An op is recomputation when it would make a node (it has a number) while a backward node runs that was entered
 // without grad mode: what backward itself computes makes no nodes then. With create_graph grad mode is on inside
 // backward, and this rule says nothing: the agent knows by the modules that run there.
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#if __has_include(<torch/csrc/autograd/node.h>)
+#include <torch/csrc/autograd/node.h>
+#else
+#include <torch/csrc/autograd/function.h>
+#endif
 
 #include <array>
 #include <atomic>
@@ -26,6 +34,7 @@ namespace {
 constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kOptimizer = "Optimizer.";
+constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 
 // Places of one thread's forward ops by sequence number: a ring that holds the latest ones. Other threads read it.
 class PlaceRing {
@@ -63,6 +72,9 @@ struct ThreadOps {
 };
 thread_local ThreadOps t_ops;
 
+at::CallbackHandle g_operators = 0;
+std::atomic<std::uint32_t> g_steps{0};
+
 // For a frame that may end on another thread.
 struct RangeContext : at::ObserverContext {
   explicit RangeContext(FrameStack* owner) : stack(owner) {}
@@ -92,14 +104,15 @@ std::uint32_t PlaceOfForward(std::uint64_t thread, std::int64_t sequence) {
 void EnterOperator(const at::RecordFunction& function) {
   std::string_view name = function.name();
   std::uint8_t flags = 0;
+  FramePart part = FramePart::kWhole;
   if (name.starts_with(kEvaluate)) {
     name.remove_prefix(kEvaluate.size());
     flags = record::kScopeBackward;
-  } else if (const std::int64_t sequence = function.seqNr(); sequence >= 0) {
-    if (!t_ops.nodes.empty() && !t_ops.nodes.back().grad_mode) flags = record::kScopeRecompute;
-    if (PlaceRing* const places = PlacesOfThisThread()) places->Set(sequence, Host().place());
+    part = FramePart::kEngine;
+  } else if (function.seqNr() >= 0 && !t_ops.nodes.empty() && !t_ops.nodes.back().grad_mode) {
+    flags = record::kScopeRecompute;
   }
-  Host().push_op(&function, flags, false, 0, name.data(), name.size());
+  Host().push_op(&function, flags, part, 0, name.data(), name.size());
 }
 
 void EnterBackwardNode(const at::RecordFunction& function) {
@@ -107,7 +120,7 @@ void EnterBackwardNode(const at::RecordFunction& function) {
   t_ops.nodes.push_back({&function, c10::GradMode::is_enabled(), name == kAccumulate});
   const std::uint32_t origin = PlaceOfForward(function.forwardThreadId(), function.seqNr());
   // The engine's own frame around the node has the same name, and doesn't know where the node comes from.
-  Host().push_op(&function, record::kScopeBackward, true, origin, name.data(), name.size());
+  Host().push_op(&function, record::kScopeBackward, FramePart::kNode, origin, name.data(), name.size());
 }
 
 std::unique_ptr<at::ObserverContext> EnterRange(const at::RecordFunction& function) {
@@ -141,21 +154,37 @@ void LeaveBackwardNode(const at::RecordFunction& function) {
   }
 }
 
+void LeaveRange(const at::RecordFunction& function, const RangeContext& context) {
+  Host().end(context.stack, &function);
+  if (!std::string_view(function.name()).starts_with(kOptimizerStep)) return;
+  if (g_steps.fetch_add(1, std::memory_order_relaxed) + 1 == Host().steps_with_ops) at::disableCallback(g_operators);
+}
+
 void OnEnd(const at::RecordFunction& function, at::ObserverContext* context) {
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) LeaveBackwardNode(function);
   if (context == nullptr) {
     Host().pop(&function);
   } else {
-    Host().end(static_cast<RangeContext*>(context)->stack, &function);
+    LeaveRange(function, *static_cast<const RangeContext*>(context));
   }
 }
 
 }  // namespace
 
 void StartOps() {
-  at::addGlobalCallback(
-      at::RecordFunctionCallback(OnStart, OnEnd)
-          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+  at::addGlobalCallback(at::RecordFunctionCallback(OnStart, OnEnd)
+                            .scopes({at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+  if (Host().steps_with_ops == 0) return;
+  g_operators = at::addGlobalCallback(at::RecordFunctionCallback(OnStart, OnEnd).scopes({at::RecordScope::FUNCTION}));
+}
+
+void RememberPlace(const void* node) try {
+  const auto& created = **static_cast<const c10::intrusive_ptr<torch::autograd::Node>*>(node);
+  const auto sequence = static_cast<std::int64_t>(created.sequence_nr());
+  if (sequence < 0) return;  // gradient accumulators have no number of their own
+  if (PlaceRing* const places = PlacesOfThisThread()) places->Set(sequence, Host().place());
+} catch (...) {
+  return;
 }
 
 }  // namespace ledger::adapter

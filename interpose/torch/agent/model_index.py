@@ -37,7 +37,7 @@ class ModelIndex:
         self._roots = []  # weak references
         self.entries = []
         self.names = {}  # id() of a parameter → name
-        self.has_flat_parameters = False
+        self.sharded = False
         self._addresses = None
 
     def add(self, module):
@@ -59,10 +59,11 @@ class ModelIndex:
         self.entries = []
         self.names = {}
         self._addresses = None
-        self.has_flat_parameters = False
+        self.sharded = False
         models = self._outermost()
+        seen = set()
         for number, model in enumerate(models):
-            self._add_model(model, f"{type(model).__name__}:" if number else "")
+            self._add_model(model, f"{type(model).__name__}:" if number else "", seen)
 
     def moved(self):
         """True when a tensor lies elsewhere than at the last call (or at the first one)."""
@@ -76,17 +77,20 @@ class ModelIndex:
         inner = {id(module) for model in models for module in model.modules() if module is not model}
         return [model for model in models if id(model) not in inner]
 
-    def _add_model(self, model, prefix):
+    def _add_model(self, model, prefix, seen):
+        """A tied weight goes by the first of its names."""
         strip = plain_name if any(is_wrapper(module) for module in model.modules()) else str
         for path, module in model.named_modules():
             path = path + "." if path else ""
             for is_buffer, tensors in ((False, module._parameters), (True, module._buffers)):
                 for key, tensor in tensors.items():
-                    if tensor is None:
+                    if tensor is None or id(tensor) in seen:
                         continue
+                    seen.add(id(tensor))
                     entry = Entry(module, key, is_buffer, prefix + strip(path + key))
                     self.entries.append(entry)
+                    self.sharded = self.sharded or hasattr(tensor, "_local_tensor")
                     if not is_buffer:
-                        self.names.setdefault(id(tensor), entry.name)
-            if getattr(getattr(module, "_handle", None), "flat_param", None) is not None:
-                self.has_flat_parameters = True
+                        self.names[id(tensor)] = entry.name
+            # Gradients of these are put in their place by the wrapper, after they came to be.
+            self.sharded = self.sharded or type(module).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel")

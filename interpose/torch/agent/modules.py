@@ -12,7 +12,7 @@ import weakref
 import torch
 
 from . import phases
-from .guard import describe
+from .guard import describe, guarded
 
 RECOMPUTE = 2  # kScopeRecompute in record.h
 
@@ -95,12 +95,21 @@ def install(native, phase, known):
             working = False
             native.setting("layer.agent.modules", describe(error))
 
+    @guarded(native, "phases")
+    def enter_phase(module):
+        phase.root_enters(module)
+
+    # On the way of every call of every module: the first lines are all that most of them see.
     @functools.wraps(original)
     def _call_impl(self, *arguments, **options):
         if is_compiling() or not working:
             return original(self, *arguments, **options)
         key = id(self)
-        before_forward(self, key)
+        text = ids.get(key)
+        if text is None or phase.kind == backward or strays:
+            before_forward(self, key)
+        elif enter(key, text, 0):
+            enter_phase(self)
         try:
             return original(self, *arguments, **options)
         finally:

@@ -22,6 +22,8 @@ SHARDED = 1  # kNameSharded in record.h
 
 # Optimizers that keep a copy of the parameter in higher precision in their state call it something like this.
 _MASTER_KEYS = ("master", "fp32", "main_param")
+# How often it is looked whether something has moved.
+_EVERY_STEP_UNTIL, _THEN_EVERY = 16, 5
 # Counters and the like on the host.
 _SMALL_HOST_BYTES = 64
 
@@ -34,6 +36,7 @@ class Names:
         self._said = {}  # (category, name, key) → addresses
         self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
         self._searched = False
+        self._steps = 0
         self.adapter = bool(native.has_adapter())
 
     def say(self, category, tensor, name, key="", belongs_to=0, always=False):
@@ -62,13 +65,16 @@ class Names:
                     self.say(BUFFER if entry.is_buffer else PARAMETER, tensor, entry.name)
 
     def say_gradients(self, optimizer):
+        """A gradient is made anew in most steps, often at its old address.
+
+        The op adapter sees each one that autograd makes for a plain parameter; the others are said every time.
+        """
+        if self.adapter and not self.models.sharded:
+            return
         for name, parameter in self._parameters(optimizer):
             gradient = parameter.grad
             if gradient is not None:
-                # A gradient is made anew in most steps, often at its old address. The op adapter sees each one of a plain
-                # parameter when it is made; others are said every time.
-                seen = self.adapter and type(parameter) is torch.nn.Parameter and not self.models.has_flat_parameters
-                self.say(GRADIENT, gradient, name, belongs_to=_address(parameter), always=not seen)
+                self.say(GRADIENT, gradient, name, belongs_to=_address(parameter), always=True)
 
     def say_state(self, optimizer):
         state = optimizer.state
@@ -106,8 +112,11 @@ class Names:
         self.say_gradients(optimizer)
 
     def after_step(self, optimizer):
-        self.say_models()
-        self.say_state(optimizer)
+        # A name holds for its block's whole life, so it may come late: in most steps nothing has moved.
+        self._steps += 1
+        if self._steps <= _EVERY_STEP_UNTIL or self._steps % _THEN_EVERY == 0:
+            self.say_models()
+            self.say_state(optimizer)
 
     def say_all(self):
         if self.native.recording():
