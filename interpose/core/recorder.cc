@@ -148,7 +148,7 @@ bool OpenLedger() {
   ReadOptions(MutableOptions());
   if (CurrentOptions().off) return false;
   const record::TicksSource source = ChooseTicksSource();
-  static constinit record::FileHeader process;  // too large for a stack that may be a small thread's
+  static constinit record::FileHeader process = {};  // too large for a stack that may be a small thread's
   memset(&process, 0, sizeof(process));
   DescribeProcess(process);
 
