@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "torch"))
 from job import Job  # noqa: E402
 
-REPEATS = 5
+REPEATS = 3
 HEADER_BYTES, RECORD_BYTES = 4096, 64
 
 
