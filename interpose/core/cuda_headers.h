@@ -5,3 +5,6 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+// After those two: they would include them under other names.
+#include <cublasLt.h>
+#include <cublas_v2.h>

@@ -5,6 +5,7 @@
 
 #include "interpose/core/process.h"
 #include "interpose/core/thread_state.h"
+#include "interpose/core/workspace_table.h"
 
 namespace ledger::hooks {
 namespace {
@@ -84,6 +85,7 @@ void NoteAllocation(const Site& site, int result, const Piece& piece) {
 bool NoteFree(const Site& site, const Piece& piece) {
   if (piece.address == 0 || !Active()) return false;
   ErrnoSaver errno_saver;
+  ForgetWorkspace(piece.address);
   record::Allocation record = Fill(site, piece.kind, 0, piece, record::kNoDevice);
   Append(record);
   return true;

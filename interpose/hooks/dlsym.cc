@@ -15,7 +15,8 @@ namespace {
 
 bool MayBeEntry(const char* name) {
   return name[0] == 'c' && name[1] == 'u' &&
-         ((name[2] >= 'A' && name[2] <= 'Z') || std::strncmp(name + 2, "da", 2) == 0);
+         ((name[2] >= 'A' && name[2] <= 'Z') || std::strncmp(name + 2, "da", 2) == 0 ||
+          std::strncmp(name + 2, "blas", 4) == 0);
 }
 
 // Entered by a jump: the return address is the one of dlsym's caller.

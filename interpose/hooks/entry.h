@@ -12,18 +12,23 @@ namespace ledger::hooks {
 enum class Entry : std::uint16_t {
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) symbol,
 #define LEDGER_RUNTIME(symbol, hook, arity, types) symbol,
+#define LEDGER_CUBLAS(symbol, hook, arity, types) symbol,
 #include "interpose/hooks/entry_points.inc"
 #undef LEDGER_DRIVER
 #undef LEDGER_RUNTIME
+#undef LEDGER_CUBLAS
   kCount
 };
 inline constexpr std::size_t kEntryCount = static_cast<std::size_t>(Entry::kCount);
 constexpr std::size_t Index(Entry entry) { return static_cast<std::size_t>(entry); }
 
+enum class Library : std::uint8_t { kDriver, kRuntime, kCublas };
+
 struct EntryInfo {
   const char* symbol;
   const char* name;  // what cuGetProcAddress calls it; nullptr: not a driver's
   int since;
+  Library library;
   record::Layer layer;
   bool per_thread;  // its null stream is the thread's own
 };

@@ -17,6 +17,8 @@ template <>
 constexpr CUresult kNotFound<CUresult> = CUDA_ERROR_NOT_FOUND;
 template <>
 constexpr cudaError_t kNotFound<cudaError_t> = cudaErrorSymbolNotFound;
+template <>
+constexpr cublasStatus_t kNotFound<cublasStatus_t> = CUBLAS_STATUS_NOT_SUPPORTED;
 
 template <Entry kEntry, auto kHook, int kVariant, typename Function>
 struct Wrapper;
@@ -40,11 +42,13 @@ constexpr std::array<void (*)(), kVariants> MakeWrappers(std::integer_sequence<i
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) \
   MakeWrappers<Entry::symbol, &hook, decltype(&::symbol)>(std::make_integer_sequence<int, kVariants>()),
 #define LEDGER_RUNTIME(symbol, hook, arity, types) LEDGER_DRIVER(symbol, , , hook, arity, types)
+#define LEDGER_CUBLAS(symbol, hook, arity, types) LEDGER_DRIVER(symbol, , , hook, arity, types)
 const std::array<void (*)(), kVariants> kWrappers[kEntryCount] = {
 #include "interpose/hooks/entry_points.inc"
 };
 #undef LEDGER_DRIVER
 #undef LEDGER_RUNTIME
+#undef LEDGER_CUBLAS
 
 }  // namespace
 
@@ -62,6 +66,8 @@ void* WrapperOf(Entry entry, int variant) {
 #define LEDGER_PARAMETERS_5(A, B, C, D, E) A a, B b, C c, D d, E e
 #define LEDGER_PARAMETERS_6(A, B, C, D, E, F) A a, B b, C c, D d, E e, F f
 #define LEDGER_PARAMETERS_8(A, B, C, D, E, F, G, H) A a, B b, C c, D d, E e, F f, G g, H h
+#define LEDGER_PARAMETERS_16(A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P) \
+  A a, B b, C c, D d, E e, F f, G g, H h, I i, J j, K k, L l, M m, N n, O o, P p
 #define LEDGER_ARGUMENTS_0
 #define LEDGER_ARGUMENTS_1 , a
 #define LEDGER_ARGUMENTS_2 , a, b
@@ -70,6 +76,7 @@ void* WrapperOf(Entry entry, int variant) {
 #define LEDGER_ARGUMENTS_5 , a, b, c, d, e
 #define LEDGER_ARGUMENTS_6 , a, b, c, d, e, f
 #define LEDGER_ARGUMENTS_8 , a, b, c, d, e, f, g, h
+#define LEDGER_ARGUMENTS_16 , a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p
 
 #define LEDGER_EXPORT(Result, symbol, hook, arity, types)                                         \
   extern "C" [[gnu::visibility("default")]] Result symbol(LEDGER_PARAMETERS_##arity types) {      \
@@ -82,4 +89,5 @@ void* WrapperOf(Entry entry, int variant) {
   }
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) LEDGER_EXPORT(CUresult, symbol, hook, arity, types)
 #define LEDGER_RUNTIME(symbol, hook, arity, types) LEDGER_EXPORT(cudaError_t, symbol, hook, arity, types)
+#define LEDGER_CUBLAS(symbol, hook, arity, types) LEDGER_EXPORT(cublasStatus_t, symbol, hook, arity, types)
 #include "interpose/hooks/entry_points.inc"

@@ -1,8 +1,8 @@
 """Holds the table of entry points to the toolkit's headers: entry_points_test.py INTERPOSE_DIR CUDA_INCLUDE_DIR.
 
-Every function of cuda.h and cuda_runtime_api.h that can get, give back, map or import memory is in entry_points.inc, or in
-ignored_entry_points.txt with a reason. Every symbol of the table exists in the headers, and appears there from the CUDA
-version that the table says.
+Every function of cuda.h and cuda_runtime_api.h that can get, give back, map or import memory, and every one of cuBLAS that
+is lent memory to work in, is in entry_points.inc, or in ignored_entry_points.txt with a reason. Every symbol of the table
+exists in the headers, and appears there from the CUDA version that the table says.
 """
 
 import pathlib
@@ -22,12 +22,23 @@ SUFFIXES = re.compile(r"(_v\d+)?(_ptsz|_ptds)?$")
 STREAM_KIND = re.compile(r"(_ptsz|_ptds)$")
 
 
-def declared(include):
-    """All functions of the two headers under their real names, `_ptsz` variants and old versions included."""
-    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
-    text = subprocess.run(["cc", "-E", "-P", "-x", "c++", "-I", include, "-"], input=source, capture_output=True, text=True,
+def declarations(include):
+    """The headers, preprocessed: functions under their real names, `_ptsz` variants and old versions included."""
+    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cuda_runtime_api.h>\n" \
+             "#include <cublas_v2.h>\n#include <cublasLt.h>\n"
+    return subprocess.run(["cc", "-E", "-P", "-x", "c++", "-I", include, "-"], input=source, capture_output=True, text=True,
                           check=True).stdout
-    return set(re.findall(r"\b(?:CUresult|cudaError_t)\s+(cu\w+)\s*\(", text))
+
+
+def declared(text):
+    """All functions."""
+    return set(re.findall(r"\b(?:CUresult|cudaError_t|cublasStatus_t)\s+(cu\w+)\s*\(", text))
+
+
+def lent_memory(text):
+    """The functions of cuBLAS with a parameter for a workspace."""
+    functions = re.findall(r"\bcublasStatus_t\s+(cublas\w+)\s*\(([^;{]*)\)\s*;", text)
+    return {name for name, parameters in functions if re.search(r"\bvoid\s*\*\s*workspace\b", parameters)}
 
 
 def introduced(include):
@@ -39,8 +50,8 @@ def introduced(include):
 def table(interpose):
     text = (pathlib.Path(interpose) / "hooks/entry_points.inc").read_text()
     driver = re.findall(r'^LEDGER_DRIVER\((\w+), "(\w+)", (\d+),', text, re.MULTILINE)
-    runtime = re.findall(r"^LEDGER_RUNTIME\((\w+),", text, re.MULTILINE)
-    return [(symbol, name, int(since)) for symbol, name, since in driver], runtime
+    others = re.findall(r"^LEDGER_(?:RUNTIME|CUBLAS)\((\w+),", text, re.MULTILINE)
+    return [(symbol, name, int(since)) for symbol, name, since in driver], others
 
 
 def ignored(interpose):
@@ -57,15 +68,18 @@ def ignored(interpose):
 
 
 def problems(interpose, include):
-    functions = declared(include)
-    driver, runtime = table(interpose)
-    hooked = {symbol for symbol, _, _ in driver} | set(runtime)
+    text = declarations(include)
+    functions, lent = declared(text), lent_memory(text)
+    driver, others = table(interpose)
+    hooked = {symbol for symbol, _, _ in driver} | set(others)
     reasons = ignored(interpose)
     if len(functions) < 800:
         yield f"only {len(functions)} functions found in the headers: the search for declarations is broken"
+    if len(lent) < 2:
+        yield f"only {sorted(lent)} found to take a workspace: the search for parameters is broken"
     for function in sorted(functions):
         bare = STREAM_KIND.sub("", function)
-        if MEMORY.match(function) and function not in hooked and function not in reasons and bare not in reasons:
+        if (MEMORY.match(function) or function in lent) and function not in hooked and function not in reasons and bare not in reasons:
             yield f"{function} is neither in entry_points.inc nor, with a reason, in ignored_entry_points.txt"
     for symbol in sorted(hooked - functions):
         yield f"{symbol} is hooked, but the headers do not have it"

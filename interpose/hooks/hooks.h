@@ -16,14 +16,18 @@ namespace ledger::hooks {
 #define LEDGER_HOOK_TYPES_5 LEDGER_HOOK_TYPES_N
 #define LEDGER_HOOK_TYPES_6 LEDGER_HOOK_TYPES_N
 #define LEDGER_HOOK_TYPES_8 LEDGER_HOOK_TYPES_N
+#define LEDGER_HOOK_TYPES_16 LEDGER_HOOK_TYPES_N
 
 // Rows that share a hook declare it again.
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) \
   CUresult hook(const Call<decltype(&::symbol)>& call LEDGER_HOOK_TYPES_##arity(types));
 #define LEDGER_RUNTIME(symbol, hook, arity, types) \
   cudaError_t hook(const Call<decltype(&::symbol)>& call LEDGER_HOOK_TYPES_##arity(types));
+#define LEDGER_CUBLAS(symbol, hook, arity, types) \
+  cublasStatus_t hook(const Call<decltype(&::symbol)>& call LEDGER_HOOK_TYPES_##arity(types));
 #include "interpose/hooks/entry_points.inc"
 #undef LEDGER_DRIVER
 #undef LEDGER_RUNTIME
+#undef LEDGER_CUBLAS
 
 }  // namespace ledger::hooks

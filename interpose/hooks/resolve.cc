@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <atomic>
+#include <span>
 #include <string_view>
 
 #include "interpose/core/definitions.h"
@@ -20,18 +21,37 @@ constexpr bool IsPerThread(std::string_view symbol) { return symbol.ends_with("_
 
 const EntryInfo kEntries[kEntryCount] = {
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) \
-  {#symbol, name, since, record::Layer::kDriver, IsPerThread(#symbol)},
-#define LEDGER_RUNTIME(symbol, hook, arity, types) {#symbol, nullptr, 0, record::Layer::kRuntime, IsPerThread(#symbol)},
+  {#symbol, name, since, Library::kDriver, record::Layer::kDriver, IsPerThread(#symbol)},
+#define LEDGER_RUNTIME(symbol, hook, arity, types) \
+  {#symbol, nullptr, 0, Library::kRuntime, record::Layer::kRuntime, IsPerThread(#symbol)},
+#define LEDGER_CUBLAS(symbol, hook, arity, types) \
+  {#symbol, nullptr, 0, Library::kCublas, record::Layer::kRuntime, false},
 #include "interpose/hooks/entry_points.inc"
 #undef LEDGER_DRIVER
 #undef LEDGER_RUNTIME
+#undef LEDGER_CUBLAS
 };
 
 namespace {
 
-// The runtimes whose functions a program may have got hold of, newest first.
-constexpr const char* kRuntimeLibraries[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
 constexpr const char* kDriverLibrary = "libcuda.so.1";
+
+// The libraries whose functions a program may have got hold of, newest first.
+std::span<const char* const> FilesOf(Library library) {
+  static constexpr const char* kDriver[] = {kDriverLibrary};
+  static constexpr const char* kRuntime[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+  static constexpr const char* kCublas[] = {"libcublas.so.13",   "libcublas.so.12",   "libcublas.so.11",
+                                            "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"};
+  switch (library) {
+    case Library::kDriver:
+      return kDriver;
+    case Library::kRuntime:
+      return kRuntime;
+    case Library::kCublas:
+      return kCublas;
+  }
+  return {};
+}
 
 constinit std::atomic<void*> g_variants[kEntryCount][kVariants] = {};
 constinit std::atomic<void*> g_exported[kEntryCount] = {};  // by libcuda
@@ -78,9 +98,8 @@ void* FindReal(Entry entry, const void* caller) {
   const EntryInfo& info = InfoOf(entry);
   if (void* const found = UnlessOurs(LookThroughCaller(info.symbol, caller)); found != nullptr) return found;
   if (void* const found = UnlessOurs(LookBehindUs(info.symbol)); found != nullptr) return found;
-  if (info.layer == record::Layer::kDriver) return UnlessOurs(SymbolOfLoaded(kDriverLibrary, info.symbol));
-  for (const char* const library : kRuntimeLibraries) {
-    if (void* const found = UnlessOurs(SymbolOfLoaded(library, info.symbol)); found != nullptr) return found;
+  for (const char* const file : FilesOf(info.library)) {
+    if (void* const found = UnlessOurs(SymbolOfLoaded(file, info.symbol)); found != nullptr) return found;
   }
   return nullptr;
 }

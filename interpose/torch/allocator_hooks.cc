@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "interpose/core/recorder.h"
+#include "interpose/core/workspace_table.h"
 #include "interpose/torch/adapter_host.h"
 #include "interpose/torch/layers.h"
 
@@ -108,8 +109,9 @@ void RecordBlock(void* address, std::int64_t change, std::size_t allocated, std:
   record.scope = CurrentScope();
   if (change >= 0) {
     record.requested = TakeRequestedBytes(record.address);
-  } else if (TakePendingFree(record.address)) {
-    AppendPending(record);
+  } else {
+    ForgetWorkspace(record.address);
+    if (TakePendingFree(record.address)) AppendPending(record);
   }
   Append(record);
   RequestLayers();

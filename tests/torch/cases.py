@@ -191,6 +191,19 @@ def unmanaged(truth):
         print("torch's peak:", torch.cuda.max_memory_allocated())
 
 
+def workspaces(_):
+    """Matrix products into tensors that are there: all that is allocated meanwhile are workspaces."""
+    left, right, result = (torch.zeros(256, 256, device="cuda") for _ in range(3))
+    bias = torch.zeros(256, device="cuda")
+    for turn in range(3):
+        mark(f"turn {turn}: begin")
+        torch.mm(left, right, out=result)
+        torch.addmm(bias, left, right, out=result)
+        mark(f"turn {turn}: end")
+        reused = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")  # where a workspace was, and is none
+        del reused
+
+
 def compiled(truth):
     """torch.compile: Triton kernels, compilers in processes of their own."""
     model = torch.compile(small_network())
@@ -246,7 +259,7 @@ def long(_):
     sys.exit(7)
 
 
-CASES = {case.__name__: case for case in (mlp, empty_cache, streams, out_of_memory, threads, graph, two_devices, unmanaged, compiled, value_reads,
+CASES = {case.__name__: case for case in (mlp, empty_cache, streams, out_of_memory, threads, graph, two_devices, unmanaged, workspaces, compiled, value_reads,
                                           forever, long)}
 
 

@@ -120,3 +120,30 @@ def tensors_are_allocations(build, ledger, looks):
         elif event["kind"] == "mark" and event["text"] in expected:
             require(set(alive.items()) == expected.pop(event["text"]), f"{ledger.name}: at {event['text']!r}: {alive} in the ledger, {looks} by the script")
     require(not expected, f"{ledger.name}: no mark {sorted(expected)}")
+
+
+WORKSPACE = 9  # NameCategory in record.h
+
+
+def workspaces_are_named(build, ledger):
+    """Of the blocks that were allocated between the marks of a turn, all are named a workspace while they live; of others, none."""
+    alive, unnamed, named, inside = {}, [], 0, False
+    for event in dump(build, ledger, "mark", "name", "block_alloc", "block_free"):
+        if event["kind"] == "mark":
+            inside = event["text"].endswith(": begin")
+        elif event["kind"] == "block_alloc":
+            alive[event["address"]] = {"size": event["size"], "lent": inside, "named": False}
+        elif event["kind"] == "block_free":
+            block = alive.pop(event["address"], None)
+            if block and block["lent"] and not block["named"]:
+                unnamed.append(block)
+        elif event["category"] == WORKSPACE:
+            block = alive.get(event["address"])
+            require(block is not None, f"{ledger.name}: a workspace of {event['bytes']} bytes is at {event['address']:#x}, where no block is")
+            require(block["lent"], f"{ledger.name}: a block of {block['size']} bytes that is no workspace was named one")
+            require(event["bytes"] <= block["size"], f"{ledger.name}: a workspace of {event['bytes']} bytes in a block of {block['size']}")
+            require(not block["named"], f"{ledger.name}: a workspace of {event['bytes']} bytes is named twice")
+            block["named"] = True
+            named += 1
+    require(not unnamed, f"{ledger.name}: {len(unnamed)} workspaces have no name, sizes {[block['size'] for block in unnamed]}")
+    require(named >= 2, f"{ledger.name}: {named} workspaces were named, expected one or more each of cuBLAS and cuBLASLt")

@@ -195,6 +195,18 @@ def value_reads(case):
         case.check("and their sum", lambda: checks.require(report["summary"]["values_read_back"] == 4, f"{report['summary']['values_read_back']}, expected 4"))
 
 
+def workspaces(case):
+    """What torch lends cuBLAS and cuBLASLt is named, block by block, and nothing else is called a workspace."""
+    job = Job(case.build, ["cases.py", "workspaces"])
+    outcome = case.check("the job runs under the recorder", job.run, case.folder / "recorded")
+    if outcome is None:
+        return
+    case.check("it ends well", checks.ended_well, outcome)
+    ledgers = case.check("one ledger", checks.one_file_per_rank, case.folder / "recorded", "*.ledger", 1)
+    if ledgers:
+        case.check("every workspace is named, and nothing else", checks.workspaces_are_named, case.build, ledgers[0])
+
+
 def compiled(case):
     """torch.compile with empty caches: its compilers and worker processes inherit the preload, and leave no file."""
     caches = {"TRITON_CACHE_DIR": str(case.folder / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(case.folder / "inductor")}
@@ -230,6 +242,7 @@ CASES = {
     "killed": killed,
     "long": long,
     "value_reads": value_reads,
+    "workspaces": workspaces,
     "compiled": compiled,
 }
 

@@ -27,6 +27,7 @@ struct Row {
 };
 
 #define LEDGER_RUNTIME(...)
+#define LEDGER_CUBLAS(...)
 #define LEDGER_DRIVER(symbol, name, since, hook, arity, types) \
   CUresult Hidden_##symbol types;                              \
   extern "C" CUresult symbol types;
