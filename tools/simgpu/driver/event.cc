@@ -37,7 +37,7 @@ void RecordNow(CUevent handle, std::shared_ptr<std::uint64_t> synchronized) {
   event->recorded = true;
   event->capture.reset();
   event->frontier.clear();
-  event->count = LaunchCount();
+  event->count = OperationCount();
   event->synchronized = std::move(synchronized);
   event->time_ns = Now();
 }
@@ -95,7 +95,7 @@ SIMGPU_API cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsign
     return CUDA_SUCCESS;
   }
   event->recorded = true;
-  event->count = simgpu::LaunchCount();
+  event->count = simgpu::OperationCount();
   event->synchronized = stream->synchronized;
   event->capture = stream->capture;
   event->frontier = stream->frontier;

@@ -14,7 +14,7 @@ struct Event {
   Context* context;
   unsigned flags;
   bool recorded = false;
-  std::uint64_t count = 0;                        // of launches when it was recorded
+  std::uint64_t count = 0;                        // of operations when it was recorded
   std::shared_ptr<std::uint64_t> synchronized{};  // of the stream that recorded it
   std::int64_t time_ns = 0;
   // Recorded in a capture that still goes on: what a stream that waits for it must come behind.

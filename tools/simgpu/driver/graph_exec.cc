@@ -158,7 +158,7 @@ SIMGPU_API cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     SIMGPU_RETURN_IF_ERROR(simgpu::FindStream(stream_handle, &stream));
     // A capture would take it in as a child graph; an instance doesn't know its graph any more.
     if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    simgpu::CountLaunch(stream);
+    simgpu::CountOperation(stream);
     place = simgpu::PlaceOf(*stream);
   }
   if (told) place.correlation = simgpu::NextCorrelation();

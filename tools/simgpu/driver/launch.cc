@@ -61,7 +61,7 @@ CUresult Launch(CUfunction function, const Shape& shape, CUstream handle) {
                       .ctx = ToHandle(stream->context)};
       return CUDA_SUCCESS;
     }
-    CountLaunch(stream);
+    CountOperation(stream);
     kernels.fetch_add(1, std::memory_order_relaxed);
     if (!told) return CUDA_SUCCESS;
     place = PlaceOf(*stream);

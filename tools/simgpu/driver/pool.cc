@@ -77,7 +77,7 @@ CUresult AllocateAsync(CUdeviceptr* address, std::size_t bytes, Pool* pool, CUst
   if (PoolOf(HandleOf(pool)) == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return CaptureAllocation(stream, pool->device, bytes, address);
   SIMGPU_RETURN_IF_ERROR(AllocateFromPool(pool, stream->context, bytes, address));
-  CountLaunch(stream);
+  CountOperation(stream);
   return CUDA_SUCCESS;
 }
 
@@ -197,7 +197,7 @@ SIMGPU_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
-  simgpu::CountLaunch(stream);
+  simgpu::CountOperation(stream);
   return CUDA_SUCCESS;
 }
 

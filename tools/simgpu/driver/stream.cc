@@ -12,7 +12,7 @@
 namespace simgpu {
 namespace {
 
-std::uint64_t launches = 0;
+std::uint64_t operations = 0;
 
 std::unordered_set<Stream*>& Known() {
   static auto* known = new std::unordered_set<Stream*>;
@@ -53,7 +53,7 @@ CUresult Create(CUstream* handle, unsigned flags, int priority) {
 Stream* NewStream(Context* context, unsigned flags, int priority) {
   static std::uint32_t last_id = 6;  // the first stream that a program makes has id 13 or so in life; 7 here
   auto* stream = new Stream{.context = context, .flags = flags, .priority = priority, .id = ++last_id};
-  *stream->synchronized = launches;
+  *stream->synchronized = operations;
   Known().insert(stream);
   return stream;
 }
@@ -90,15 +90,15 @@ std::vector<Stream*> StreamsIn(const Capture& capture) {
 }
 
 bool IsDone(std::uint64_t count, std::uint64_t synchronized) {
-  return count <= synchronized || launches - count >= GetOptions().event_lag;
+  return count <= synchronized || operations - count >= GetOptions().event_lag;
 }
 
-std::uint64_t LaunchCount() { return launches; }
+std::uint64_t OperationCount() { return operations; }
 
-void CountLaunch(Stream* stream) { stream->last_work = ++launches; }
+void CountOperation(Stream* stream) { stream->last_work = ++operations; }
 
 void SynchronizeStream(Stream* stream) {
-  *stream->synchronized = launches;
+  *stream->synchronized = operations;
   TrimPoolsAtSynchronization(stream->context->device);
 }
 
@@ -106,7 +106,7 @@ CUresult SynchronizeContext(Context* context) {
   for (Stream* stream : Known()) {
     if (stream->context != context) continue;
     SIMGPU_RETURN_IF_ERROR(RefuseCapturing(stream));
-    *stream->synchronized = launches;
+    *stream->synchronized = operations;
   }
   TrimPoolsAtSynchronization(context->device);
   return CUDA_SUCCESS;

@@ -1,8 +1,9 @@
 // Streams, and time on the simulated device.
 //
 // Nothing runs, so a stream holds no work: an operation has its effect when it is issued. What remains of time is the
-// count of launches. With SIMGPU_EVENT_LAG = N, an event completes when N further launches were made after it was
-// recorded (by any stream of the process) or when a synchronisation covers it: deterministic, and enough for
+// count of operations that streams were given: launches of kernels and graphs, copies, memsets, host functions, and
+// stream-ordered memory. With SIMGPU_EVENT_LAG = N, an event completes when N further operations were issued after it
+// was recorded (by any stream of the process) or when a synchronisation covers it: deterministic, and enough for
 // record_stream and cudaEventQuery to matter as on a device that runs behind its host.
 #pragma once
 
@@ -34,7 +35,7 @@ struct Stream {
   unsigned flags;
   int priority;
   std::uint32_t id;
-  std::uint64_t last_work = 0;  // count of launches when the stream last got work
+  std::uint64_t last_work = 0;  // count of operations when the stream last got work
   // Work up to this count is known to be done. Events share it, and outlive the stream.
   std::shared_ptr<std::uint64_t> synchronized = std::make_shared<std::uint64_t>(0);
   std::shared_ptr<Capture> capture{};
@@ -50,10 +51,10 @@ CUresult FindStream(CUstream handle, Stream** stream);
 // The streams that take part in a capture, its origin included.
 std::vector<Stream*> StreamsIn(const Capture& capture);
 
-// Is work that was given at this count of launches done?
+// Is work that was given at this count of operations done?
 bool IsDone(std::uint64_t count, std::uint64_t synchronized);
-std::uint64_t LaunchCount();
-void CountLaunch(Stream* stream);
+std::uint64_t OperationCount();
+void CountOperation(Stream* stream);
 // Everything given so far to the stream, or to all of a context's, is done from now on. Pools give back what they may.
 void SynchronizeStream(Stream* stream);
 CUresult SynchronizeContext(Context* context);

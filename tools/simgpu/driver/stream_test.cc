@@ -103,7 +103,7 @@ TEST_CASE("Events without lag are complete at once") {
 }
 
 // Run with SIMGPU_EVENT_LAG=2.
-TEST_CASE("With a lag, an event completes after that many launches, or at a synchronisation", "[.lag]") {
+TEST_CASE("With a lag, an event completes after that many operations, or at a synchronisation", "[.lag]") {
   const TestContext context;
   const CUfunction kernel = TestKernel();
   CUstream stream = nullptr, other = nullptr;
@@ -132,6 +132,20 @@ TEST_CASE("With a lag, an event completes after that many launches, or at a sync
   SECTION("of the event") { REQUIRE_OK(cuEventSynchronize(event)); }
   SECTION("of the stream") { REQUIRE_OK(cuStreamSynchronize(stream)); }
   SECTION("of the context") { REQUIRE_OK(cuCtxSynchronize()); }
+  REQUIRE_OK(cuEventQuery(event));
+
+  // Every operation counts, and not launches alone.
+  CUdeviceptr memory = 0;
+  REQUIRE_OK(cuMemAlloc(&memory, 4096));
+  REQUIRE_OK(Launch(kernel, stream));
+  REQUIRE_OK(cuEventRecord(event, stream));
+  REQUIRE_OK(cuMemsetD8Async(memory, 0, 4096, other));
+  REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  SECTION("a copy") { REQUIRE_OK(cuMemcpyAsync(memory, memory + 2048, 1024, other)); }
+  SECTION("a host function") {
+    REQUIRE_OK(cuLaunchHostFunc(
+        other, [](void*) {}, nullptr));
+  }
   REQUIRE_OK(cuEventQuery(event));
 }
 

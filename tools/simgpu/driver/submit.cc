@@ -23,7 +23,7 @@ CUresult Submit(CUstream handle, Operation operation) {
       CaptureNode(stream, std::move(operation));
       return CUDA_SUCCESS;
     }
-    CountLaunch(stream);
+    CountOperation(stream);
     if (told) place = PlaceOf(*stream);
   }
   if (operation.effect) operation.effect();
