@@ -133,18 +133,26 @@ TEST_CASE("With a lag, an event completes after that many operations, or at a sy
   SECTION("of the stream") { REQUIRE_OK(cuStreamSynchronize(stream)); }
   SECTION("of the context") { REQUIRE_OK(cuCtxSynchronize()); }
   REQUIRE_OK(cuEventQuery(event));
+}
 
-  // Every operation counts, and not launches alone.
+// Run with SIMGPU_EVENT_LAG=2.
+TEST_CASE("With a lag, every operation counts, and not launches alone", "[.lag]") {
+  const TestContext context;
+  CUstream stream = nullptr, other = nullptr;
+  CUevent event = nullptr;
   CUdeviceptr memory = 0;
+  REQUIRE_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  REQUIRE_OK(cuEventCreate(&event, 0));
   REQUIRE_OK(cuMemAlloc(&memory, 4096));
-  REQUIRE_OK(Launch(kernel, stream));
+  REQUIRE_OK(Launch(TestKernel(), stream));
   REQUIRE_OK(cuEventRecord(event, stream));
   REQUIRE_OK(cuMemsetD8Async(memory, 0, 4096, other));
   REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
   SECTION("a copy") { REQUIRE_OK(cuMemcpyAsync(memory, memory + 2048, 1024, other)); }
   SECTION("a host function") {
-    REQUIRE_OK(cuLaunchHostFunc(
-        other, [](void*) {}, nullptr));
+    const CUhostFn nothing = [](void*) {};
+    REQUIRE_OK(cuLaunchHostFunc(other, nothing, nullptr));
   }
   REQUIRE_OK(cuEventQuery(event));
 }
