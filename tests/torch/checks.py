@@ -84,6 +84,8 @@ def report(build, folder):
     return json.loads(result.stdout)
 
 
+HEADER_BYTES, RECORD_BYTES = 4096, 64  # record.h
+
 # torch's word for an action in its history, and the ledger's.
 ACTIONS = {"alloc": "block_alloc", "free_requested": "block_free"}
 
@@ -105,6 +107,14 @@ def same_events(build, ledgers, histories_of_ranks):
         for index, (one, other) in enumerate(zip(found, expected)):
             require(one == other, f"{ledger.name}: block event {index}: {one} in the ledger, {other} in torch's history")
         require(len(found) == len(expected), f"{ledger.name}: {len(found)} block events, torch's history has {len(expected)}")
+
+
+def few_records_after(build, ledger, mark, most):
+    """What is written behind the last thing that the program did is bounded, and the file ends there."""
+    slots = (ledger.stat().st_size - HEADER_BYTES) // RECORD_BYTES
+    marks = [event["record"] for event in dump(build, ledger, "mark") if event["text"] == mark]
+    require(len(marks) == 1, f"{ledger.name}: {len(marks)} marks {mark!r}, expected one")
+    require(slots - marks[0] <= most, f"{ledger.name}: {slots - marks[0]} records after {mark!r}, at most {most} are allowed")
 
 
 def tensors_are_allocations(build, ledger, looks):

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 
@@ -19,6 +20,11 @@ class Outcome:
     status: int
     stdout: str
     stderr: str
+    page_faults: int  # of the job's processes, those that touched the disk left out
+
+
+def page_faults_of_children():
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
 def end(process):
@@ -74,6 +80,7 @@ class Job:
 
     def run(self, folder, recorded=True, started=None):
         """Runs the job to its end; `started` is called with its process."""
+        faults = page_faults_of_children()
         process = self.start(folder, recorded)
         if started is not None:
             started(process)
@@ -82,4 +89,4 @@ class Job:
         except subprocess.TimeoutExpired:
             stdout, stderr = end(process)
             raise Failure(f"still running after {self.limit_s} s: {' '.join(self.command())}\n{stdout[-2000:]}\n{stderr[-4000:]}") from None
-        return Outcome(process.returncode, stdout, stderr)
+        return Outcome(process.returncode, stdout, stderr, page_faults_of_children() - faults)
