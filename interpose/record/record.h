@@ -400,6 +400,7 @@ enum class NameCategory : std::uint8_t {
   kOptimizerState = 5,     // `key` is the state's own key
   kGatheredParameter = 6,  // a sharded parameter while it is whole
   kCommunicationBuffer = 7,
+  kInput = 8,      // what a model was called with: a batch of data
   kWorkspace = 9,  // memory that a library was lent to work in: said by its hook, with layer kRuntime
 };
 

@@ -111,6 +111,21 @@ Object* GiveName(Object*, Object* const* values, std::intptr_t count) {
   return Number(1);
 }
 
+// saved(device, address, storage bytes, tensor bytes)
+Object* GiveSavedTensor(Object*, Object* const* values, std::intptr_t count) {
+  if (!Active()) return Number(0);
+  const Arguments arguments(values, count);
+  record::SavedTensor saved = {};
+  saved.commit = AgentCommit(Kind::kSavedTensor, static_cast<std::int8_t>(arguments.Number(0)));
+  saved.address = arguments.Number(1);
+  saved.storage_bytes = arguments.Number(2);
+  saved.tensor_bytes = arguments.Number(3);
+  saved.sequence = -1;
+  saved.scope = CurrentScope();
+  Append(saved);
+  return Number(1);
+}
+
 // setting(key, value)
 Object* GiveSetting(Object*, Object* const* values, std::intptr_t count) {
   const Arguments arguments(values, count);
@@ -135,6 +150,7 @@ constinit python::MethodDef g_methods[] = {
     {"leave", LeaveModule, python::kFastCall, nullptr},
     {"phase", EnterPhase, python::kFastCall, nullptr},
     {"name", GiveName, python::kFastCall, nullptr},
+    {"saved", GiveSavedTensor, python::kFastCall, nullptr},
     {"setting", GiveSetting, python::kFastCall, nullptr},
     {"on_out_of_memory", KeepOutOfMemoryCallback, python::kFastCall, nullptr},
 };

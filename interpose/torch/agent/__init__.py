@@ -8,7 +8,7 @@ or that fails later on, is switched off and named in the ledger (setting `layer.
 
 import types
 
-from . import guard, modules, names, phases
+from . import guard, kept_tensors, modules, names, phases
 
 
 def start(native):
@@ -16,6 +16,7 @@ def start(native):
     functions = types.SimpleNamespace(**native)
     phase = phases.Phases(functions)
     known = names.Names(functions)
+    phase.before_backward = guard.guarded(functions, "contexts")(kept_tensors.Contexts(functions).look)
     for part, install in (
         ("modules", lambda: modules.install(functions, phase, known)),
         ("phases", lambda: phases.install(phase)),

@@ -5,11 +5,9 @@ They are held by weak references, in the order in which they became known. The n
 themselves; those of the others have the class of the model in front.
 """
 
-import gc
 import weakref
 
-import torch
-
+from .copies import shapes_of
 from .modules import is_wrapper, plain_name
 from .storage import plain_address
 
@@ -17,12 +15,13 @@ from .storage import plain_address
 class Entry:
     """One parameter or buffer: where to look it up again, and its name."""
 
-    __slots__ = ("owner", "key", "is_buffer", "name")
+    __slots__ = ("owner", "key", "is_buffer", "is_copy", "name")
 
-    def __init__(self, owner, key, is_buffer, name):
+    def __init__(self, owner, key, is_buffer, is_copy, name):
         self.owner = weakref.ref(owner)
         self.key = key
         self.is_buffer = is_buffer
+        self.is_copy = is_copy  # of a parameter of another model; None: that is not known yet
         self.name = name
 
     def tensor(self):
@@ -38,6 +37,7 @@ class ModelIndex:
         self.entries = []
         self.names = {}  # id() of a parameter → name
         self.sharded = False
+        self.trained = None  # id() of all that optimizers update, once they are known
         self._addresses = None
 
     def add(self, module):
@@ -45,9 +45,9 @@ class ModelIndex:
             self._roots.append(weakref.ref(module))
             self.rebuild()
 
-    def search(self):
-        """Finds models that were never called, such as averaged copies of the weights. Slow: goes through all objects."""
-        modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+    def add_found(self, modules, trained):
+        """`modules` are all that there are: also models that were never called, such as averaged copies of the weights."""
+        self.trained = trained
         inner = {id(child) for module in modules for child in module._modules.values()}
         known = {id(root()) for root in self._roots}
         for module in modules:
@@ -55,15 +55,21 @@ class ModelIndex:
                 self._roots.append(weakref.ref(module))
         self.rebuild()
 
+    def parameters(self):
+        """[(name, parameter)] of what is no copy of another one."""
+        found = [(entry.name, entry.tensor()) for entry in self.entries if not entry.is_buffer and not entry.is_copy]
+        return [(name, parameter) for name, parameter in found if parameter is not None]
+
     def rebuild(self):
         self.entries = []
         self.names = {}
         self._addresses = None
         self.sharded = False
         models = self._outermost()
+        copies = self._copies(models)
         seen = set()
         for number, model in enumerate(models):
-            self._add_model(model, f"{type(model).__name__}:" if number else "", seen)
+            self._add_model(model, f"{type(model).__name__}:" if number else "", copies.get(id(model), False), seen)
 
     def moved(self):
         """True when a tensor lies elsewhere than at the last call (or at the first one)."""
@@ -73,11 +79,21 @@ class ModelIndex:
         return moved
 
     def _outermost(self):
+        self._roots = [root for root in self._roots if root() is not None]
         models = [model for model in (root() for root in self._roots) if model is not None]
         inner = {id(module) for model in models for module in model.modules() if module is not model}
         return [model for model in models if id(model) not in inner]
 
-    def _add_model(self, model, prefix, seen):
+    def _copies(self, models):
+        """By id(): True for a model of the shapes of one that is trained, which is not trained itself. As long as nobody
+        knows what is trained, None for all models that have the same shapes."""
+        shapes = {id(model): shapes_of(model.parameters()) for model in models} if len(models) > 1 else {}
+        if self.trained is None:
+            return {model: None for model in shapes if any(shapes[model] == shapes[other] for other in shapes if other != model)}
+        trained = {id(model) for model in models if any(id(parameter) in self.trained for parameter in model.parameters())}
+        return {model: True for model in shapes if model not in trained and any(shapes[model] == shapes[other] for other in trained)}
+
+    def _add_model(self, model, prefix, is_copy, seen):
         """A tied weight goes by the first of its names."""
         strip = plain_name if any(is_wrapper(module) for module in model.modules()) else str
         for path, module in model.named_modules():
@@ -87,7 +103,7 @@ class ModelIndex:
                     if tensor is None or id(tensor) in seen:
                         continue
                     seen.add(id(tensor))
-                    entry = Entry(module, key, is_buffer, prefix + strip(path + key))
+                    entry = Entry(module, key, is_buffer, is_copy, prefix + strip(path + key))
                     self.entries.append(entry)
                     self.sharded = self.sharded or hasattr(tensor, "_local_tensor")
                     if not is_buffer:

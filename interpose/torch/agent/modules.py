@@ -11,7 +11,7 @@ import weakref
 
 import torch
 
-from . import phases
+from . import inputs, phases
 from .guard import describe, guarded
 
 RECOMPUTE = 2  # kScopeRecompute in record.h
@@ -26,7 +26,7 @@ def plain_name(name):
 
 def is_wrapper(module):
     return type(module).__name__ in ("DistributedDataParallel", "FullyShardedDataParallel", "OptimizedModule", "DataParallel",
-                                     "CheckpointWrapper")
+                                     "CheckpointWrapper", "AveragedModel")
 
 
 class ModuleNames:
@@ -82,7 +82,7 @@ def install(native, phase, known):
         known.model_is_called(module)
         return ids[id(module)]
 
-    def before_forward(module, key):
+    def before_forward(module, key, arguments, options):
         nonlocal working
         try:
             recomputed = phase.kind == backward and inside_backward() != -1
@@ -90,7 +90,7 @@ def install(native, phase, known):
             if text is None or (key in strays and not recomputed and not native.inside_module()):
                 text = name_new(module, recomputed)
             if enter(key, text, RECOMPUTE if recomputed else 0) and not recomputed:
-                phase.root_enters(module)
+                root_enters(module, arguments, options)
         except Exception as error:
             working = False
             native.setting("layer.agent.modules", describe(error))
@@ -98,6 +98,15 @@ def install(native, phase, known):
     @guarded(native, "phases")
     def enter_phase(module):
         phase.root_enters(module)
+
+    @guarded(native, "inputs")
+    def say_inputs(arguments, options):
+        if phase.kind == phases.FORWARD and native.recording():
+            inputs.say(native, arguments, options)
+
+    def root_enters(module, arguments, options):
+        enter_phase(module)
+        say_inputs(arguments, options)
 
     # On the way of every call of every module: the first lines are all that most of them see.
     @functools.wraps(original)
@@ -107,9 +116,9 @@ def install(native, phase, known):
         key = id(self)
         text = ids.get(key)
         if text is None or phase.kind == backward or strays:
-            before_forward(self, key)
+            before_forward(self, key, arguments, options)
         elif enter(key, text, 0):
-            enter_phase(self)
+            root_enters(self, arguments, options)
         try:
             return original(self, *arguments, **options)
         finally:

@@ -11,10 +11,11 @@ import weakref
 
 import torch
 
-from . import fsdp
+from . import copies, fsdp
 from .guard import attempt, guarded
+from .kept_tensors import SelectiveCheckpoints
 from .model_index import ModelIndex
-from .storage import parts, plain_address, storage_of
+from .storage import PLAIN, parts, plain_address, storage_of, tensors_in
 
 # NameCategory in record.h.
 PARAMETER, MASTER_PARAMETER, BUFFER, GRADIENT, OPTIMIZER_STATE = range(1, 6)
@@ -24,6 +25,8 @@ SHARDED = 1  # kNameSharded in record.h
 _MASTER_KEYS = ("master", "fp32", "main_param")
 # How often it is looked whether something has moved.
 _EVERY_STEP_UNTIL, _THEN_EVERY = 16, 5
+# All objects are searched for models, optimizers and copies after these steps; the program may make some at any time.
+_SEARCH_AFTER = (1, 2, 4, 8, 16)
 # Counters and the like on the host.
 _SMALL_HOST_BYTES = 64
 
@@ -37,6 +40,8 @@ class Names:
         self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
         self._searched = False
         self._steps = 0
+        self._loose_copies = copies.LooseCopies()
+        self._selective_checkpoints = SelectiveCheckpoints(native)
         self.adapter = bool(native.has_adapter())
 
     def say(self, category, tensor, name, key="", belongs_to=0, always=False):
@@ -61,7 +66,11 @@ class Names:
             self.models.moved()
             for entry in self.models.entries:
                 tensor = entry.tensor()
-                if tensor is not None:
+                if tensor is None or entry.is_copy is None:
+                    continue
+                if entry.is_copy:
+                    self.say(BUFFER, tensor, entry.name, copies.KEY)
+                else:
                     self.say(BUFFER if entry.is_buffer else PARAMETER, tensor, entry.name)
 
     def say_gradients(self, optimizer):
@@ -71,21 +80,26 @@ class Names:
         """
         if self.adapter and not self.models.sharded:
             return
-        for name, parameter in self._parameters(optimizer):
+        seen = set()
+        for name, parameter in (*self._parameters(optimizer), *self.models.parameters()):
             gradient = parameter.grad
-            if gradient is not None:
+            if gradient is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
                 self.say(GRADIENT, gradient, name, belongs_to=_address(parameter), always=True)
 
     def say_state(self, optimizer):
-        state = optimizer.state
-        addresses = [plain_address(value) for values in state.values() for value in _tensors(values).values()]
+        state = [(owner, tensors_in(values)) for owner, values in optimizer.state.items()]
+        addresses = [plain_address(value) for _, values in state for _, value in values]
         if self._state_addresses.get(optimizer) == addresses:
             return
         self._state_addresses[optimizer] = addresses
-        for name, parameter in self._parameters(optimizer):
-            for key, value in _tensors(state.get(parameter)).items():
-                master = value.shape == parameter.shape and any(word in key for word in _MASTER_KEYS)
-                self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(parameter))
+        names = {id(parameter): name for name, parameter in self._parameters(optimizer)}
+        for owner, values in state:
+            is_tensor = isinstance(owner, torch.Tensor)
+            name = names.get(id(owner)) or ("" if is_tensor else str(owner))
+            for key, value in values:
+                master = is_tensor and value.shape == owner.shape and any(word in key for word in _MASTER_KEYS)
+                self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(owner) if is_tensor else 0)
 
     def _parameters(self, optimizer):
         names = self.models.names
@@ -103,6 +117,7 @@ class Names:
         self.models.add(module)
         self.say_models()
         fsdp.watch(self.native)
+        self._selective_checkpoints.watch()
 
     def before_step(self, optimizer):
         self.optimizers.add(optimizer)
@@ -114,6 +129,8 @@ class Names:
     def after_step(self, optimizer):
         # A name holds for its block's whole life, so it may come late: in most steps nothing has moved.
         self._steps += 1
+        if self._steps in _SEARCH_AFTER:
+            self._search()
         if self._steps <= _EVERY_STEP_UNTIL or self._steps % _THEN_EVERY == 0:
             self.say_models()
             self.say_state(optimizer)
@@ -127,26 +144,32 @@ class Names:
                 self.say_state(optimizer)
 
     def _search(self):
+        """Goes through all objects: tens of milliseconds."""
         self._searched = True
-        self.models.search()
-        self.optimizers.update(thing for thing in gc.get_objects() if issubclass(type(thing), torch.optim.Optimizer))
+        things = gc.get_objects()
+        kinds = set(map(type, things))
+        models, optimizers = ({kind for kind in kinds if issubclass(kind, base)} for base in (torch.nn.Module, torch.optim.Optimizer))
+        self.optimizers.update(thing for thing in things if type(thing) in optimizers)
+        trained = {id(parameter) for optimizer in list(self.optimizers) for group in optimizer.param_groups for parameter in group["params"]}
+        self.models.add_found([thing for thing in things if type(thing) in models], trained)
+        self._say_loose_copies([thing for thing in things if type(thing) in PLAIN])
+
+    def _say_loose_copies(self, tensors):
+        parameters = self.models.parameters()
+        known = [tensor for entry in self.models.entries if (tensor := entry.tensor()) is not None]
+        for optimizer in list(self.optimizers):
+            known += [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            known += [value for values in optimizer.state.values() for _, value in tensors_in(values)]
+        known += [tensor.grad for tensor in known if tensor.is_leaf and tensor.grad is not None]
+        addresses = {storage_of(part)[0] for tensor in known for _, part in parts(tensor)}
+        for name, tensor in self._loose_copies.look(tensors, parameters, addresses):
+            self.say(BUFFER, tensor, name, copies.KEY, always=True)
 
     def forget(self):
         """In a forked child, whose ledger is new: everything is said again."""
         self._said.clear()
         self._state_addresses.clear()
         self.models.rebuild()
-
-
-def _tensors(values):
-    """The tensors of a parameter's state, by key; one level of containers is looked into."""
-    found = {}
-    for key, value in values.items() if isinstance(values, dict) else ():
-        if isinstance(value, torch.Tensor):
-            found[str(key)] = value
-        elif isinstance(value, (list, tuple)):
-            found.update((f"{key}[{number}]", item) for number, item in enumerate(value) if isinstance(item, torch.Tensor))
-    return found
 
 
 def _address(parameter):

@@ -1,8 +1,10 @@
 """Tensors and the memory behind them."""
 
+import dataclasses
+
 import torch
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def parts(tensor):
@@ -10,7 +12,7 @@ def parts(tensor):
 
     A sharded tensor (DTensor) has its local part; another wrapper, such as a quantized one, may have several.
     """
-    if type(tensor) in _PLAIN:
+    if type(tensor) in PLAIN:
         return [("", tensor)]
     local = getattr(tensor, "_local_tensor", None)
     if local is not None:
@@ -24,7 +26,7 @@ def parts(tensor):
 
 def plain_address(tensor):
     """Something that changes when the tensor moves: cheap, for tensors of every kind."""
-    if type(tensor) in _PLAIN:
+    if type(tensor) in PLAIN:
         return tensor.data_ptr()
     local = getattr(tensor, "_local_tensor", None)
     return id(tensor) if local is None else local.data_ptr()
@@ -37,3 +39,20 @@ def storage_of(tensor):
         return storage.data_ptr(), storage.nbytes()
     except RuntimeError:
         return 0, 0
+
+
+def tensors_in(value, path="", depth=4):
+    """All tensors in containers and dataclasses, with where they are in there: [(path, tensor)]."""
+    if isinstance(value, torch.Tensor):
+        return [(path, value)]
+    if depth == 0:
+        return []
+    if isinstance(value, dict):
+        items = [(f"{path}.{key}" if path else str(key), item) for key, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        items = [(f"{path}[{number}]", item) for number, item in enumerate(value)]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        items = [(f"{path}.{key}" if path else key, item) for key, item in vars(value).items()]
+    else:
+        return []
+    return [found for key, item in items for found in tensors_in(item, key, depth - 1)]

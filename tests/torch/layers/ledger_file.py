@@ -14,7 +14,8 @@ BACKWARD, RECOMPUTE, MODULE, USER, OPTIMIZER_RANGE = 1, 2, 4, 8, 16
 PACKED = 1
 SHARDED, FROM_GRAPH = 1, 4
 PHASES = ("setup", "forward", "backward", "optimizer", "between", "evaluation")
-CATEGORIES = ("unknown", "parameter", "master_parameter", "buffer", "gradient", "optimizer_state", "gathered_parameter", "communication_buffer")
+CATEGORIES = ("unknown", "parameter", "master_parameter", "buffer", "gradient", "optimizer_state", "gathered_parameter", "communication_buffer",
+              "input", "workspace")
 
 # Fields behind the commit word, in their order; "_" is not looked at.
 _LAYOUTS = {

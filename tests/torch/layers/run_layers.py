@@ -166,7 +166,8 @@ def switched_off(case):
     settings = ledger.settings()
     for layer in ("layer.agent", "layer.adapter"):
         require(settings.get(layer, "").startswith("off"), f"{layer} is {settings.get(layer)!r}, expected 'off ...'")
-    others = {event.kind for event in ledger.events} & {lf.SAVED_TENSOR, lf.PHASE, lf.NAME, lf.SEGMENT_ALLOC}
+    by_layers = [event for event in ledger.events if event.kind != lf.NAME or lf.CATEGORIES[event.category] != "workspace"]
+    others = {event.kind for event in by_layers} & {lf.SAVED_TENSOR, lf.PHASE, lf.NAME, lf.SEGMENT_ALLOC}
     require(ledger.of(lf.BLOCK_ALLOC) and not others, f"records of kinds {others} were written")
 
 
