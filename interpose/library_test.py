@@ -43,6 +43,9 @@ def problems(library, export_list):
         yield f"{name} is on the list of exports, and not exported"
     for name in sorted(undefined - libc_symbols()):
         yield f"{name} is undefined, and the C library does not have it"
+    for line in subprocess.run(["ldd", "-r", library], capture_output=True, text=True, check=True).stdout.splitlines():
+        if "undefined symbol" in line or "not found" in line:
+            yield f"ldd -r: {line.strip()}"
     dynamic = output("readelf", "-dW", library)
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
     if needed != NEEDED:

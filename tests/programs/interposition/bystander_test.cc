@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/programs/run_program.h"
@@ -55,16 +57,38 @@ TEST_CASE("a set-user-id program is unaffected") {
   Unaffected({program});
 }
 
-TEST_CASE("the CUDA compilers are unaffected") {
-  bool found = false;
-  for (const char* tool : {"ptxas", "nvcc", "cuobjdump"}) {
-    for (const char* folder : {"/usr/local/cuda/bin/", "/usr/bin/"}) {
-      if (!Exists(std::string(folder) + tool)) continue;
-      found = true;
-      Unaffected({std::string(folder) + tool, "--version"});
-    }
+// The first of the folders that has the tool; empty: none.
+std::string FindTool(const std::string& tool) {
+  std::istringstream folders(CUDA_TOOL_FOLDERS);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (Exists(folder + "/" + tool)) return folder + "/" + tool;
   }
-  if (!found) WARN("SKIP: no CUDA compiler on this machine");
+  return {};
+}
+
+constexpr char kPtx[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
+    ".visible .entry Nothing(.param .u64 p) { ret; }\n";
+
+TEST_CASE("the CUDA compilers are unaffected") {
+  for (const char* tool : {"ptxas", "nvcc", "cuobjdump"}) {
+    const std::string path = FindTool(tool);
+    if (path.empty()) {
+      WARN("SKIP: no " << tool << " in " << CUDA_TOOL_FOLDERS);
+      continue;
+    }
+    Unaffected({path, "--version"});
+  }
+  const std::string ptxas = FindTool("ptxas");
+  if (ptxas.empty()) return;
+  const TemporaryFolder folder;
+  const std::string source = folder.path() / "nothing.ptx";
+  const std::string binary = folder.path() / "nothing.cubin";
+  std::ofstream(source) << kPtx;
+  Unaffected({ptxas, "--gpu-name", "sm_80", source, "-o", binary});
+  CHECK(std::filesystem::exists(binary));
+  Unaffected({ptxas, "--gpu-name", "sm_80", "/nowhere.ptx", "-o", binary});
+  if (const std::string cuobjdump = FindTool("cuobjdump"); !cuobjdump.empty()) Unaffected({cuobjdump, "-elf", binary});
 }
 
 }  // namespace

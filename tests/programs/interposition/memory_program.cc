@@ -1,5 +1,6 @@
 // Uses CUDA in the ways that its first argument names, and prints what every call returned: the output must be the same
 // with and without libledger.so.
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -77,6 +78,21 @@ void Frees() {
   Print("too large", cudaMalloc(&pointer, std::size_t{1} << 60));
   Print("last error", cudaGetLastError());
   Print("last error again", cudaPeekAtLastError());
+}
+
+// Gives back what the recorder has not seen coming: it was paused then.
+void Unseen() {
+  using Switch = void (*)();
+  const auto pause = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, "ledger_pause"));
+  const auto resume = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, "ledger_resume"));
+  void* seen = nullptr;
+  void* unseen = nullptr;
+  Print("seen", cudaMalloc(&seen, kMiB));
+  if (pause != nullptr) pause();
+  Print("unseen", cudaMalloc(&unseen, 7 * kMiB));
+  if (resume != nullptr) resume();
+  Print("free unseen", cudaFree(unseen));
+  Print("free seen", cudaFree(seen));
 }
 
 CUmemAllocationProp Properties(CUmemLocationType type, int id) {
@@ -193,17 +209,28 @@ void Errors() {
   }
 }
 
+// A child that is the first to use CUDA, and its parent after it.
+void ForkFirst() {
+  const pid_t child = fork();
+  void* pointer = nullptr;
+  const int result = cudaMalloc(&pointer, child == 0 ? 2 * kMiB : kMiB);
+  if (child == 0) std::exit(result);
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("parent %d, child %d\n", result, WEXITSTATUS(status));
+}
+
 int Children() {
   void* pointer = nullptr;
   Print("cudaMalloc", cudaMalloc(&pointer, kMiB));
   std::fflush(stdout);
   // fork, doing nothing
   if (fork() == 0) std::exit(0);
-  // fork, using CUDA: what the platform says about that is its business
+  // fork, using CUDA: the platform refuses, as in life
   if (fork() == 0) {
     void* mine = nullptr;
-    cudaMalloc(&mine, 2 * kMiB);
-    _exit(0);
+    const int initialized = cuInit(0);
+    _exit(initialized != CUDA_SUCCESS && cudaMalloc(&mine, 2 * kMiB) != cudaSuccess ? 0 : 1);
   }
   // clone, for which no fork handler runs
   if (syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) == 0) {
@@ -251,8 +278,9 @@ int End(const std::string& how) {
 int main(int count, char** arguments) {
   const std::string way = count > 1 ? arguments[1] : "";
   const std::map<std::string, void (*)()> kWays = {
-      {"linear", Linear}, {"kinds", Kinds},     {"frees", Frees}, {"locations", Locations}, {"virtual", Virtual},
-      {"async", Async},   {"lookups", Lookups}, {"reset", Reset}, {"pairs", Pairs},         {"errors", Errors}};
+      {"linear", Linear},   {"kinds", Kinds},   {"frees", Frees},     {"locations", Locations},
+      {"virtual", Virtual}, {"async", Async},   {"lookups", Lookups}, {"reset", Reset},
+      {"pairs", Pairs},     {"errors", Errors}, {"unseen", Unseen},   {"fork first", ForkFirst}};
   errno = 0;
   if (way == "children") return Children();
   if (way == "end") return End(arguments[2]);

@@ -44,21 +44,23 @@ TEST_CASE("dlsym finds what it finds without us: no CUDA where there is none, an
   CHECK(outcome.output.find("neighbour by its bare name: opened") != std::string::npos);
 }
 
-TEST_CASE("two CUDA runtimes in a process: each library goes on with its own") {
-  const std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", kPrograms + "/runtimes"}};
-  const Outcome outcome = WithAndWithout(
-      {kPrograms + "/global_scope", kPrograms + "/clients/libclient12.so", kPrograms + "/clients/libclient13.so"},
-      environment);
-  CHECK(outcome.output.find("client 12: result 0 from runtime 12000") != std::string::npos);
-  CHECK(outcome.output.find("client 13: result 0 from runtime 13000") != std::string::npos);
-  // Both were opened RTLD_LOCAL, and both are recorded, each as its own owner.
+TEST_CASE("three CUDA runtimes in a process, off the search path: each library goes on with its own") {
+  const std::vector<std::string> versions = {"11", "12", "13"};
+  std::vector<std::string> command = {kPrograms + "/global_scope"};
+  for (const std::string& version : versions) command.push_back(kPrograms + "/clients/libclient" + version + ".so");
+  const Outcome outcome = WithAndWithout(command, {{"LD_LIBRARY_PATH", ""}});
+  // All were opened RTLD_LOCAL, and all are recorded, each as its own owner.
   REQUIRE(outcome.ledgers.size() == 1);
   const Ledger& ledger = outcome.ledgers[0];
   const auto allocations = ledger.All<record::Allocation>(record::Kind::kAlloc);
-  REQUIRE(allocations.size() == 2);
-  CHECK(ledger.Text(allocations[0].owner) == "libclient12.so");
-  CHECK(ledger.Text(allocations[1].owner) == "libclient13.so");
-  CHECK(ledger.All<record::Allocation>(record::Kind::kFree).size() == 2);
+  REQUIRE(allocations.size() == versions.size());
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    INFO(versions[i]);
+    CHECK(outcome.output.find("client " + versions[i] + ": result 0 from runtime " + versions[i] + "000") !=
+          std::string::npos);
+    CHECK(ledger.Text(allocations[i].owner) == "libclient" + versions[i] + ".so");
+  }
+  CHECK(ledger.All<record::Allocation>(record::Kind::kFree).size() == versions.size());
 }
 
 TEST_CASE("NVIDIA's tools get the driver's own functions, everybody else the wrappers of them") {
