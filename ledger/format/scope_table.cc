@@ -16,7 +16,9 @@ constexpr std::size_t kMaxPathNames = 256;
 bool ScopeTable::Add(const record::ScopeDefinition& definition) {
   if (definition.id == 0 || definition.id > max_id_ || definition.parent >= definition.id) return false;
   if (nodes_.size() <= definition.id) nodes_.resize(definition.id + std::size_t{1});
-  nodes_[definition.id] = {definition.parent, definition.name, true};
+  // Its origin is older than itself; anything else cannot be followed safely.
+  const std::uint32_t origin = definition.origin < definition.id ? definition.origin : 0;
+  nodes_[definition.id] = {definition.parent, definition.name, origin, definition.source, definition.flags, true};
   return true;
 }
 

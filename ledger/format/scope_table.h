@@ -6,10 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "interpose/record/record.h"
 #include "ledger/format/text_table.h"
 
 namespace ledger::format {
+
+struct ScopeNode {
+  std::uint32_t parent = 0;
+  std::uint32_t name = 0;    // text
+  std::uint32_t origin = 0;  // of a backward node: the scope in which its forward ran; 0: not known
+  record::Layer source = record::Layer::kNone;
+  std::uint8_t flags = 0;  // record::kScope...
+  bool defined = false;
+};
 
 class ScopeTable {
  public:
@@ -23,16 +33,14 @@ class ScopeTable {
   // "step 3/forward/layer.0"; "" for the root, "<scope N>" for a scope that was never defined.
   std::string Path(std::uint32_t id, const TextTable& texts) const;
 
-  std::uint32_t Parent(std::uint32_t id) const { return id < nodes_.size() ? nodes_[id].parent : 0; }
+  // By id; the root is first. Every parent comes before its children.
+  absl::Span<const ScopeNode> nodes() const { return nodes_; }
+  // The root's for one that was never defined.
+  const ScopeNode& Get(std::uint32_t id) const { return nodes_[id < nodes_.size() ? id : 0]; }
 
  private:
-  struct Node {
-    std::uint32_t parent = 0;
-    std::uint32_t name = 0;
-    bool defined = false;
-  };
   std::size_t max_id_;
-  std::vector<Node> nodes_;  // by id
+  std::vector<ScopeNode> nodes_ = std::vector<ScopeNode>(1);
 };
 
 }  // namespace ledger::format

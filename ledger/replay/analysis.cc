@@ -152,6 +152,15 @@ const Snapshot* Analysis::SnapshotAt(std::uint64_t slot, std::int8_t device) con
   return found == snapshots_.end() ? nullptr : &found->second;
 }
 
+Balance Analysis::BalanceAt(std::uint64_t slot, const DeviceAnalysis& device) const {
+  for (const HighWater* high : {&device.allocated, &device.reserved, &device.used}) {
+    if (high->peak.slot == slot) return high->balance;
+  }
+  Replayer replayer(file_);
+  ReplayTo(replayer, slot + 1, nullptr);
+  return MakeBalance(file_, replayer.TakeSnapshot(device.device), device.backend, first_->device(device.device)->use());
+}
+
 std::optional<Window> Analysis::WindowBetween(std::int8_t device, std::optional<std::uint64_t> from_slot,
                                               std::optional<std::uint64_t> to_slot) const {
   const DeviceReplay* replay = device < 0 ? nullptr : first_->device(device);

@@ -65,6 +65,9 @@ class Analysis {
   // Null when it was not asked for.
   const Snapshot* SnapshotAt(std::uint64_t slot, std::int8_t device) const;
 
+  // The balance sheet right after an event: replays up to there.
+  Balance BalanceAt(std::uint64_t slot, const DeviceAnalysis& device) const;
+
   // Between two instants that lie on marks (or the beginning and the end). Nothing when the device had no event by
   // then.
   std::optional<Window> WindowBetween(std::int8_t device, std::optional<std::uint64_t> from_slot,

@@ -96,7 +96,7 @@ TEST_CASE("without block events the driver layer stands in") {
     CHECK(analysis.devices()[0].backend == Backend::kStreamOrdered);
     CHECK(analysis.devices()[0].allocated.peak.bytes == 700);
     CHECK(analysis.devices()[0].reserved.peak.bytes == 4096);
-    CHECK(analysis.devices()[0].reserved.balance.slack == 4096 - 700);
+    CHECK(analysis.devices()[0].reserved.balance.free.Sum() == 4096 - 700);
     CHECK(AllHold(analysis.Identities()));
   }
 }

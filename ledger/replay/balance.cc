@@ -79,7 +79,8 @@ void FindUsed(const Snapshot& snapshot, const DeviceUse& final_use, Balance& bal
     balance.used = BeyondOr0(snapshot.use.used + known, snapshot.use.known_then);
     balance.used_note = "the driver's last answer, and what was got or given back since";
   }
-  balance.context = std::min(final_use.baseline, BeyondOr0(balance.used, known));
+  const std::uint64_t baseline = snapshot.use.sampled ? snapshot.use.baseline : final_use.baseline;
+  balance.context = std::min(baseline, BeyondOr0(balance.used, known));
   balance.unexplained = BeyondOr0(balance.used, known + balance.context);
   balance.overdrawn = BeyondOr0(known, balance.used);
 }
@@ -132,9 +133,17 @@ std::string BackendNote(Backend backend) {
 }
 
 std::uint64_t Balance::Sum() const {
-  return allocated + slack + Total(nccl) + Total(libraries) + Total(program) + pool_slack + context + unexplained -
-         overdrawn;
+  return allocated + free.Sum() + PrivateFree() + Total(nccl) + Total(libraries) + Total(program) + pool_slack +
+         context + unexplained - overdrawn;
 }
+
+std::uint64_t Balance::PrivateFree() const {
+  std::uint64_t sum = 0;
+  for (const PoolUse& pool : private_pools) sum += pool.free.Sum();
+  return sum;
+}
+
+std::string PoolName(const PoolId& pool) { return absl::StrCat("private pool ", pool.first, ".", pool.second); }
 
 Balance MakeBalance(const LedgerFile& file, const Snapshot& snapshot, Backend backend, const DeviceUse& final_use) {
   Balance balance;
@@ -157,7 +166,16 @@ Balance MakeBalance(const LedgerFile& file, const Snapshot& snapshot, Backend ba
       balance.pool_slack = pools_free;
       break;
   }
-  balance.slack = BeyondOr0(balance.reserved, balance.allocated);
+  if (backend == Backend::kBlocks) {
+    SegmentUse use = UseOf(snapshot);
+    balance.free = use.shared.free;
+    balance.private_pools = std::move(use.private_pools);
+    // A block that lies in no known segment has none of its free bytes; what remains of reserved is free all the same.
+    const std::uint64_t known = balance.allocated + balance.free.Sum() + balance.PrivateFree();
+    if (known < balance.reserved) balance.free.inactive += balance.reserved - known;
+  } else {
+    balance.free.cached = BeyondOr0(balance.reserved, balance.allocated);
+  }
   ChargeOthers(file, snapshot, balance);
   FindUsed(snapshot, final_use, balance);
   return balance;

@@ -7,6 +7,7 @@
 
 #include "ledger/format/ledger_file.h"
 #include "ledger/replay/replayer.h"
+#include "ledger/replay/segment_use.h"
 
 namespace ledger::replay {
 
@@ -37,17 +38,23 @@ struct Balance {
   std::string used_note;   // how `used` is known, where the driver did not say it at this very instant
   std::uint64_t reserved = 0;
   std::uint64_t allocated = 0;
-  std::uint64_t slack = 0;         // reserved and not allocated: inactive in segments, or whole cached ones
-  std::vector<Account> nccl;       // per communicator
-  std::vector<Account> libraries;  // by library
-  std::vector<Account> program;    // direct allocations of the program itself
-  std::uint64_t pool_slack = 0;    // held by stream-ordered pools beyond what is alive in them
-  std::uint64_t context = 0;       // context and modules: what was used before this process had allocated anything
+  FreeBytes free;                      // reserved and not allocated, of the default pool
+  std::vector<PoolUse> private_pools;  // what is allocated in them is in `allocated`, the rest accounts of their own
+  std::vector<Account> nccl;           // per communicator
+  std::vector<Account> libraries;      // by library
+  std::vector<Account> program;        // direct allocations of the program itself
+  std::uint64_t pool_slack = 0;        // held by stream-ordered pools beyond what is alive in them
+  std::uint64_t context = 0;           // context and modules: what was used before this process had allocated anything
   std::uint64_t unexplained = 0;
   std::uint64_t overdrawn = 0;  // known bytes beyond what the driver says is used; 0 unless something is wrong
 
   std::uint64_t Sum() const;
+  // Free bytes of all private pools.
+  std::uint64_t PrivateFree() const;
 };
+
+// "private pool 0.1".
+std::string PoolName(const PoolId& pool);
 
 Balance MakeBalance(const format::LedgerFile& file, const Snapshot& snapshot, Backend backend,
                     const DeviceUse& final_use);

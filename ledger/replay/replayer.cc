@@ -1,7 +1,9 @@
 #include "ledger/replay/replayer.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/match.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::replay {
@@ -30,6 +32,7 @@ void DeviceReplay::AllocateBlock(const record::Block& block, std::uint64_t slot,
     ++anomalies.implausible;
     return;
   }
+  detail_.BlockBegins(block.address);
   const auto [entry, added] = blocks_.try_emplace(block.address, LiveBlock{block.address, block.size, slot});
   if (!added) [[unlikely]] {
     ++anomalies.double_blocks;
@@ -67,7 +70,7 @@ void DeviceReplay::DriverChanged(const DeviceBytes& bytes, std::uint64_t slot) {
   peaks_.Set(Metric::kKnown, bytes.Known(), slot);
 }
 
-void DeviceReplay::SampleUsed(std::uint64_t used, std::uint64_t known, std::uint64_t slot) {
+void DeviceReplay::SampleUsed(std::uint64_t used, std::uint64_t known, std::uint64_t slot, bool loads) {
   if (used > kMaxAllocationBytes) return;
   peaks_.Set(Metric::kDeviceUsed, used, slot);
   use_.used = used;
@@ -77,6 +80,8 @@ void DeviceReplay::SampleUsed(std::uint64_t used, std::uint64_t known, std::uint
     use_.sampled = true;
     use_.baseline = beyond;
     use_.baseline_slot = slot;
+  } else if (loads && beyond > use_.baseline + use_.unexplained) {
+    use_.baseline = beyond - use_.unexplained;
   }
   use_.unexplained = beyond > use_.baseline ? beyond - use_.baseline : 0;
   if (use_.unexplained <= use_.largest_unexplained) return;
@@ -95,6 +100,7 @@ void DeviceReplay::SampleUsed(std::uint64_t used, std::uint64_t known, std::uint
 void DeviceReplay::Reset(std::uint64_t slot) {
   blocks_.clear();
   allocated_ = 0;
+  detail_.Reset();
   peaks_.Set(Metric::kAllocated, 0, slot);
 }
 
@@ -166,6 +172,15 @@ void Replayer::ApplyRare(const format::Slot& slot, std::uint64_t index) {
     case Kind::kDeviceSample:
       ApplyDriver(slot, index);
       return;
+    case Kind::kBlockPending:
+    case Kind::kBlockReusable:
+    case Kind::kSegmentAlloc:
+    case Kind::kSegmentFree:
+    case Kind::kSegmentMap:
+    case Kind::kSegmentUnmap:
+    case Kind::kSegmentSeen:
+      ApplyDetail(slot);
+      return;
     case Kind::kAllocFailed:
       if (++failure_count_ <= kMaxRareEvents) failures_.push_back(index);
       return;
@@ -183,6 +198,17 @@ void Replayer::ApplyRare(const format::Slot& slot, std::uint64_t index) {
   }
 }
 
+void Replayer::ApplyDetail(const format::Slot& slot) {
+  const std::int8_t device = slot.commit().device;
+  if (device >= 0) Device(device)->detail_.Apply(slot);
+}
+
+bool Replayer::LoadsCode(const record::DeviceSample& sample) const {
+  const std::string why = file_.Text(sample.why);
+  return absl::StartsWith(why, "cuModuleLoad") || absl::StartsWith(why, "cuLibraryLoad") ||
+         absl::StartsWith(why, "cuLink");
+}
+
 void Replayer::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
   for (const std::int8_t touched : driver_.Apply(slot, index, anomalies_)) {
     Device(touched)->DriverChanged(driver_.device(touched), index);
@@ -192,6 +218,7 @@ void Replayer::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
   if (device < 0) return;
   if (slot.kind() == Kind::kDeviceReset) Device(device)->Reset(index);
   std::uint64_t used = 0;
+  bool loads = false;
   if (slot.kind() == Kind::kDeviceSample) {
     const auto& sample = slot.As<record::DeviceSample>();
     if (sample.free_bytes > sample.total_bytes) {
@@ -199,10 +226,11 @@ void Replayer::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
       return;
     }
     used = sample.total_bytes - sample.free_bytes;
+    loads = LoadsCode(sample);
   } else if (IsAllocation(slot.kind())) {
     used = slot.As<record::Allocation>().device_used;
   }
-  if (used != 0) Device(device)->SampleUsed(used, driver_.device(device).Known(), index);
+  if (used != 0) Device(device)->SampleUsed(used, driver_.device(device).Known(), index, loads);
 }
 
 void Replayer::Mark(std::uint64_t index) {
@@ -265,6 +293,8 @@ Snapshot Replayer::TakeSnapshot(std::int8_t device) const {
     snapshot.use = state->use_;
     snapshot.blocks.reserve(state->blocks_.size());
     for (const auto& [address, block] : state->blocks_) snapshot.blocks.push_back(block);
+    snapshot.pending = state->detail_.Pending();
+    snapshot.pool_ranges = state->detail_.Ranges();
   }
   std::sort(snapshot.blocks.begin(), snapshot.blocks.end(),
             [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });

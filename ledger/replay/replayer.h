@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ledger/format/ledger_file.h"
+#include "ledger/replay/allocator_detail.h"
 #include "ledger/replay/driver_memory.h"
 #include "ledger/replay/owner.h"
 #include "ledger/replay/peaks.h"
@@ -48,7 +49,8 @@ struct DeviceUse {
   bool sampled = false;
   std::uint64_t used = 0;        // said last
   std::uint64_t known_then = 0;  // at that instant
-  std::uint64_t baseline = 0;    // used beyond what was known, the first time: context, modules, other processes
+  // Context and modules, and other processes: used beyond what was known the first time, and what loading code added.
+  std::uint64_t baseline = 0;
   std::uint64_t baseline_slot = 0;
   std::uint64_t unexplained = 0;  // beyond the baseline, now
   std::uint64_t largest_unexplained = 0;
@@ -78,7 +80,8 @@ class DeviceReplay {
   void FreeBlock(const record::Block& block, std::uint64_t slot, Anomalies& anomalies);
   void CheckTotals(const record::Block& block, std::uint64_t slot);
   void DriverChanged(const DeviceBytes& bytes, std::uint64_t slot);
-  void SampleUsed(std::uint64_t used, std::uint64_t known, std::uint64_t slot);
+  // `loads`: the driver was asked after it had loaded code, which is what the new bytes are for.
+  void SampleUsed(std::uint64_t used, std::uint64_t known, std::uint64_t slot, bool loads);
   void Reset(std::uint64_t slot);
 
   absl::flat_hash_map<std::uint64_t, LiveBlock> blocks_;
@@ -88,6 +91,7 @@ class DeviceReplay {
   TotalCheck allocated_check_, reserved_check_;
   DeviceUse use_;
   std::vector<UnexplainedStep> steps_;
+  AllocatorDetail detail_;
 };
 
 // Everything alive on one device (and the host) right after one event.
@@ -106,6 +110,8 @@ struct Snapshot {
     std::uint64_t bytes = 0;
   };
   std::vector<Segment> segments;
+  std::vector<PendingFree> pending;    // by address
+  std::vector<PoolRange> pool_ranges;  // of private pools, by address
 };
 
 class Replayer {
@@ -142,6 +148,8 @@ class Replayer {
   DeviceReplay* Device(std::int8_t device);
   void Apply(const format::Slot& slot, std::uint64_t index);
   void ApplyRare(const format::Slot& slot, std::uint64_t index);
+  void ApplyDetail(const format::Slot& slot);
+  bool LoadsCode(const record::DeviceSample& sample) const;
   void ApplyDriver(const format::Slot& slot, std::uint64_t index);
   void Mark(std::uint64_t index);
   void UpdateHostPeaks();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ledger/attribution/attribution.h"
 #include "ledger/format/names.h"
 #include "ledger/replay/record_fields.h"
 
@@ -140,11 +141,77 @@ std::int64_t Duration(const LedgerFile& file) {
   return 0;
 }
 
+std::vector<PhaseReport> BuildPhases(const LedgerFile& file, const attribution::Attribution& attribution,
+                                     std::int8_t device) {
+  std::vector<PhaseReport> phases;
+  const attribution::CategoryTimeline* const timeline = attribution.timeline(device);
+  if (timeline == nullptr) return phases;
+  for (const attribution::PhaseUse& use : timeline->phases) {
+    const attribution::PhaseInterval& interval = attribution.phases().intervals()[use.interval];
+    PhaseReport& phase = phases.emplace_back();
+    phase.name = std::string(format::PhaseName(interval.kind));
+    phase.step = interval.step;
+    phase.in_step = attribution::InStep(interval.kind);
+    phase.start_ns = use.interval == 0 ? 0 : TimeAt(file, interval.from);
+    const std::uint64_t end = attribution.phases().End(use.interval);
+    phase.end_ns = end < file.slots().size() ? TimeAt(file, end) : Duration(file);
+    phase.peak_time_ns = use.peak_slot == 0 ? 0 : TimeAt(file, use.peak_slot);
+    phase.begin_bytes = use.begin_bytes;
+    phase.peak_bytes = use.peak_bytes;
+    phase.end_bytes = use.end_bytes;
+    phase.at_peak = use.at_peak;
+    phase.at_end = use.at_end;
+  }
+  return phases;
+}
+
+// Two independent ways: the replay's sum at its peak, and the blocks that have a category then.
+replay::Identity CategoriesIdentity(const DeviceAnalysis& device, const InstantReport& at_peak) {
+  std::uint64_t sum = 0;
+  for (const CategoryReport& category : at_peak.categories) sum += category.bytes;
+  return {"categories_sum", sum == device.allocated.peak.bytes,
+          absl::StrCat("categories of ", at_peak.blocks.size(), " live blocks ", sum, ", allocated peak ",
+                       device.allocated.peak.bytes)};
+}
+
+void AttributeMainDevice(const Analysis& analysis, const BuildOptions& options, RankReport& rank) {
+  const DeviceReport* const main = rank.main_device();
+  if (main == nullptr) return;
+  const auto device = std::find_if(analysis.devices().begin(), analysis.devices().end(),
+                                   [&](const DeviceAnalysis& d) { return d.device == main->device; });
+  const attribution::Attribution attribution(analysis.file(), analysis.devices());
+  rank.at_peak = BuildInstant(analysis, attribution, *device, device->allocated.peak.slot);
+  if (options.at) {
+    const auto slot = FindInstant(analysis, attribution, device->device, *options.at);
+    rank.at_name = options.at->text;
+    if (slot) rank.at = BuildInstant(analysis, attribution, *device, *slot);
+  }
+  rank.phases = BuildPhases(analysis.file(), attribution, device->device);
+  rank.phases_inferred = attribution.phases().inferred();
+  rank.identities.push_back(CategoriesIdentity(*device, rank.at_peak));
+}
+
+void ShiftInstant(InstantReport& instant, std::int64_t by) {
+  instant.time_ns += by;
+  for (CategoryReport& category : instant.categories) category.max_time_ns += by;
+  for (BlockReport& block : instant.blocks) {
+    block.born_ns += by;
+    if (block.freed_ns >= 0) block.freed_ns += by;
+  }
+}
+
 void ShiftTimes(RankReport& rank, std::int64_t by) {
   for (DeviceReport& device : rank.devices) {
     for (PeakReport* peak : {&device.peaks.allocated, &device.peaks.reserved, &device.peaks.device})
       peak->time_ns += by;
     for (UnexplainedReport& step : device.unexplained_steps) step.time_ns += by;
+  }
+  ShiftInstant(rank.at_peak, by);
+  ShiftInstant(rank.at, by);
+  for (PhaseReport& phase : rank.phases) {
+    phase.start_ns += by;
+    phase.end_ns += by;
+    phase.peak_time_ns += by;
   }
   for (OomReport& oom : rank.ooms) oom.time_ns += by;
   for (FailureReport& failure : rank.failures) failure.time_ns += by;
@@ -177,7 +244,7 @@ bool RunReport::simulated() const {
   return false;
 }
 
-RankReport BuildRank(const Analysis& analysis, const std::vector<replay::Identity>& more) {
+RankReport BuildRank(const Analysis& analysis, const BuildOptions& options) {
   const LedgerFile& file = analysis.file();
   RankReport rank;
   rank.rank = file.header().rank;
@@ -204,7 +271,8 @@ RankReport BuildRank(const Analysis& analysis, const std::vector<replay::Identit
   for (const std::uint64_t slot : analysis.replay().failures()) rank.failures.push_back(BuildFailure(file, slot));
   rank.failure_count = analysis.replay().failure_count();
   rank.identities = analysis.Identities();
-  rank.identities.insert(rank.identities.end(), more.begin(), more.end());
+  AttributeMainDevice(analysis, options, rank);
+  rank.identities.insert(rank.identities.end(), options.more.begin(), options.more.end());
   return rank;
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("names that are no UTF-8 do not keep JSON from being JSON") {
   format::TestLedger ledger;
   const std::uint32_t scope = ledger.Scope(0, "\xff\xfe\x01");
   ledger.BlockAlloc(0, 0x1000, 512, scope);
-  const std::string json = ToJson(BuildRun({Report(ledger)}));
+  const std::string json = ToJson(BuildRun({Report(ledger)}), {});
   const auto parsed = nlohmann::json::parse(json, nullptr, false);
   REQUIRE_FALSE(parsed.is_discarded());
   CHECK(parsed["ranks"][0]["peaks"]["allocated"]["bytes"] == 512);
@@ -68,7 +68,7 @@ TEST_CASE("names that are no UTF-8 do not keep JSON from being JSON") {
 
 TEST_CASE("a run without any device event is a report, too") {
   const RunReport run = BuildRun({Report(format::TestLedger())});
-  const auto parsed = nlohmann::json::parse(ToJson(run), nullptr, false);
+  const auto parsed = nlohmann::json::parse(ToJson(run, {}), nullptr, false);
   CHECK(parsed["ranks"][0]["peaks"]["allocated"]["bytes"] == 0);
   CHECK(parsed["ranks"][0]["main_device"] == -1);
   CHECK(run.identities_hold());

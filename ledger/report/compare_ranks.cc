@@ -27,10 +27,12 @@ BytesByName SiteBytes(const DeviceReport& device) {
 // The leaves of the sheet, which do not overlap.
 BytesByName AccountBytes(const DeviceReport& device) {
   BytesByName bytes;
-  const auto rows = MakeSheet({&device.peaks.device.balance});
+  InstantReport instant;
+  instant.balance = device.peaks.device.balance;
+  const auto rows = MakeSheet({&instant});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool leaf = i + 1 == rows.size() || rows[i + 1].depth <= rows[i].depth;
-    if (leaf) bytes[rows[i].name == "unknown" ? "allocated" : rows[i].name] += rows[i].bytes[0];
+    if (leaf) bytes[rows[i].name] += rows[i].bytes[0];
   }
   return bytes;
 }

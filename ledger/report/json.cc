@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ledger/report/compare_ranks.h"
+#include "ledger/report/json_instant.h"
 #include "nlohmann/json.hpp"
 
 namespace ledger::report {
@@ -22,14 +23,29 @@ Json AccountsJson(const std::vector<replay::Account>& accounts) {
   return json;
 }
 
+Json PoolsJson(const std::vector<replay::PoolUse>& pools) {
+  Json json = Json::array();
+  for (const replay::PoolUse& use : pools) {
+    json.push_back({{"name", replay::PoolName(use.pool)},
+                    {"reserved", use.reserved},
+                    {"allocated", use.allocated},
+                    {"pending_free", use.free.pending},
+                    {"inactive_split", use.free.inactive},
+                    {"cached_segments", use.free.cached}});
+  }
+  return json;
+}
+
 Json BalanceJson(const replay::Balance& balance) {
   return {
       {"used", balance.used},
       {"used_note", balance.used_note},
       {"reserved", balance.reserved},
       {"allocated", balance.allocated},
-      {"categories", {{"unknown", balance.allocated}}},
-      {"slack", balance.slack},
+      {"pending_free", balance.free.pending},
+      {"inactive_split", balance.free.inactive},
+      {"cached_segments", balance.free.cached},
+      {"private_pools", PoolsJson(balance.private_pools)},
       {"nccl", AccountsJson(balance.nccl)},
       {"libraries", AccountsJson(balance.libraries)},
       {"program", AccountsJson(balance.program)},
@@ -120,7 +136,7 @@ Json ValueReadsJson(const ValueReads& reads) {
   return {{"count", reads.count}, {"places", places}};
 }
 
-Json RankJson(const RankReport& rank) {
+Json RankJson(const RankReport& rank, const JsonOptions& options) {
   Json settings = Json::object();
   for (const auto& [key, value] : rank.settings) settings[key] = value;
   Json losses = Json::array();
@@ -134,7 +150,7 @@ Json RankJson(const RankReport& rank) {
   Json devices = Json::array();
   for (const auto& device : rank.devices) devices.push_back(DeviceJson(device));
   const DeviceReport* main = rank.main_device();
-  return {
+  Json json = {
       {"rank", rank.rank},
       {"local_rank", rank.local_rank},
       {"world_size", rank.world_size},
@@ -149,6 +165,8 @@ Json RankJson(const RankReport& rank) {
       {"duration_ns", rank.duration_ns},
       {"peaks", PeaksJson(main != nullptr ? main->peaks : PeaksReport())},
       {"main_device", main != nullptr ? main->device : -1},
+      {"phases_inferred", rank.phases_inferred},
+      {"phases", PhasesJson(rank)},
       {"losses", losses},
       {"identities", identities},
       {"values_read_back", ValueReadsJson(rank.value_reads)},
@@ -164,6 +182,9 @@ Json RankJson(const RankReport& rank) {
       {"failures", FailuresJson(rank)},
       {"settings", settings},
   };
+  if (rank.at_peak.known) json["at_peak"] = InstantJson(rank.at_peak, options.blocks);
+  if (rank.at.known) json["at"] = InstantJson(rank.at, options.blocks);
+  return json;
 }
 
 Json ComparisonJson(const RankComparison& comparison) {
@@ -211,9 +232,9 @@ Json SummaryJson(const RunReport& run) {
 
 }  // namespace
 
-std::string ToJson(const RunReport& run) {
+std::string ToJson(const RunReport& run, const JsonOptions& options) {
   Json ranks = Json::array();
-  for (const RankReport& rank : run.ranks) ranks.push_back(RankJson(rank));
+  for (const RankReport& rank : run.ranks) ranks.push_back(RankJson(rank, options));
   const Json json = {{"report", "gpuledger"}, {"version", 1}, {"summary", SummaryJson(run)}, {"ranks", ranks}};
   // Names come out of a file and need not be UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -7,6 +7,10 @@
 
 namespace ledger::report {
 
-std::string ToJson(const RunReport& run);
+struct JsonOptions {
+  bool blocks = false;  // every block that was alive at an instant
+};
+
+std::string ToJson(const RunReport& run, const JsonOptions& options);
 
 }  // namespace ledger::report

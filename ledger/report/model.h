@@ -1,11 +1,13 @@
 // What a report says, as plain values: text, JSON and later forms are made from this, and from nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ledger/attribution/category.h"
 #include "ledger/replay/balance.h"
 #include "ledger/replay/identity.h"
 
@@ -39,6 +41,64 @@ struct DeviceReport {
   std::vector<replay::Site> sites;  // of the allocated peak, all of them, largest first
   replay::RequestedBytes requested;
   std::vector<UnexplainedReport> unexplained_steps;
+};
+
+// A live block.
+struct BlockReport {
+  std::uint64_t slot = 0;  // of its allocation
+  std::uint64_t address = 0, bytes = 0;
+  std::uint64_t requested = 0;  // 0: not known
+  attribution::Category category = attribution::Category::kUnknown;
+  attribution::Evidence evidence = attribution::Evidence::kNone;
+  std::string role, name, member, module, op, scope, owner;  // "": none
+  std::string phase;                                         // in which it was allocated
+  std::int64_t born_ns = 0, freed_ns = -1;                   // -1: never
+};
+
+struct MemberReport {
+  std::string name;
+  std::uint64_t bytes = 0, blocks = 0;
+};
+
+struct CategoryReport {
+  attribution::Category category = attribution::Category::kUnknown;
+  std::uint64_t bytes = 0, blocks = 0;
+  std::uint64_t requested = 0, rounded = 0;  // of blocks whose requested bytes are known: those, and their block bytes
+  std::uint64_t max_bytes = 0;               // the largest it ever was
+  std::int64_t max_time_ns = 0;
+  std::array<std::uint64_t, attribution::kEvidenceCount> evidence{};  // bytes
+  std::vector<MemberReport> members;                                  // largest first
+};
+
+struct ModuleReport {
+  std::string name;  // "" for what belongs to no module
+  std::uint64_t bytes = 0;
+  std::array<std::uint64_t, attribution::kCategoryCount> categories{};
+};
+
+// Who held a device's memory at one instant.
+struct InstantReport {
+  bool known = false;  // false: there is no such instant on this rank
+  int device = 0;
+  std::uint64_t bytes = 0;  // Σ live blocks
+  std::int64_t time_ns = 0;
+  std::string phase;
+  std::uint64_t step = 0;
+  std::vector<CategoryReport> categories;  // all of them, by their order
+  std::uint64_t sum_of_maxima = 0;         // what a budget of category maxima adds up to
+  replay::Balance balance;
+  std::vector<ModuleReport> modules;  // largest first
+  std::vector<BlockReport> blocks;    // by the order of allocation
+};
+
+// One phase of one step, on one device.
+struct PhaseReport {
+  std::string name;  // "backward"
+  std::uint64_t step = 0;
+  bool in_step = false;
+  std::int64_t start_ns = 0, end_ns = 0, peak_time_ns = 0;
+  std::uint64_t begin_bytes = 0, peak_bytes = 0, end_bytes = 0;
+  std::array<std::uint64_t, attribution::kCategoryCount> at_peak{}, at_end{};
 };
 
 struct LossReport {
@@ -91,6 +151,12 @@ struct RankReport {
   std::vector<FailureReport> failures;
   std::uint64_t failure_count = 0;
   std::vector<replay::Identity> identities;
+  // Of main_device():
+  InstantReport at_peak;  // the allocated one
+  InstantReport at;       // the one that was asked for
+  std::string at_name;    // as it was asked for
+  std::vector<PhaseReport> phases;
+  bool phases_inferred = false;  // no agent told them
 
   // The device that the rank works on: the one with its highest allocated peak. Null when it used none.
   const DeviceReport* main_device() const;

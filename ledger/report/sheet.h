@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ledger/replay/balance.h"
+#include "ledger/report/model.h"
 
 namespace ledger::report {
 
@@ -16,6 +18,9 @@ struct SheetRow {
 };
 
 // Rows that are zero everywhere are left out, except context and the unexplained.
-std::vector<SheetRow> MakeSheet(const std::vector<const replay::Balance*>& columns);
+std::vector<SheetRow> MakeSheet(const std::vector<const InstantReport*>& columns);
+
+// The accounts of a balance sheet by the names that the JSON report uses; they add up to what is used.
+std::vector<std::pair<std::string, std::uint64_t>> AccountsOf(const replay::Balance& balance);
 
 }  // namespace ledger::report

@@ -5,22 +5,29 @@
 namespace ledger::report {
 namespace {
 
-replay::Balance Make() {
-  replay::Balance balance;
+InstantReport Make() {
+  InstantReport instant;
+  replay::Balance& balance = instant.balance;
   balance.allocated = 3;
-  balance.slack = 2;
+  balance.free.cached = 2;
   balance.reserved = 5;
   balance.nccl = {{"communicator 0", 7, 1}};
   balance.context = 10;
   balance.unexplained = 1;
   balance.used = 23;
-  return balance;
+  instant.categories.resize(attribution::kCategoryCount);
+  for (std::size_t i = 0; i < attribution::kCategoryCount; ++i) {
+    instant.categories[i].category = static_cast<attribution::Category>(i);
+  }
+  instant.categories[attribution::Index(attribution::Category::kParameter)].bytes = 2;
+  instant.categories[attribution::Index(attribution::Category::kUnknown)].bytes = 1;
+  return instant;
 }
 
 TEST_CASE("the children of a row add up to it") {
-  const replay::Balance balance = Make();
-  REQUIRE(balance.Sum() == balance.used);
-  const auto rows = MakeSheet({&balance});
+  const InstantReport instant = Make();
+  REQUIRE(instant.balance.Sum() == instant.balance.used);
+  const auto rows = MakeSheet({&instant});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::uint64_t children = 0;
     bool any = false;
@@ -34,9 +41,9 @@ TEST_CASE("the children of a row add up to it") {
 }
 
 TEST_CASE("columns share rows; a member that only one has is zero in the other") {
-  const replay::Balance a = Make();
-  replay::Balance b = Make();
-  b.nccl = {{"communicator 1", 7, 1}};
+  const InstantReport a = Make();
+  InstantReport b = Make();
+  b.balance.nccl = {{"communicator 1", 7, 1}};
   const auto rows = MakeSheet({&a, &b});
   for (const auto& row : rows) REQUIRE(row.bytes.size() == 2);
   const auto find = [&](const std::string& name) {
@@ -50,9 +57,9 @@ TEST_CASE("columns share rows; a member that only one has is zero in the other")
 }
 
 TEST_CASE("the unexplained is there even when it is nothing") {
-  replay::Balance balance;
+  const InstantReport instant;
   bool found = false;
-  for (const auto& row : MakeSheet({&balance})) found = found || row.name == "unexplained";
+  for (const auto& row : MakeSheet({&instant})) found = found || row.name == "unexplained";
   CHECK(found);
 }
 

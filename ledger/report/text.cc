@@ -191,54 +191,32 @@ void Comparison(std::string& out, absl::string_view what, const RankComparison& 
 
 // --- Balance sheet ---
 
-const PeakReport& PeakAt(const DeviceReport& device, Instant at) {
-  switch (at) {
-    case Instant::kReservedPeak:
-      return device.peaks.reserved;
-    case Instant::kDevicePeak:
-      return device.peaks.device;
-    case Instant::kAllocatedPeak:
-      break;
-  }
-  return device.peaks.allocated;
-}
-
-absl::string_view InstantName(Instant at) {
-  switch (at) {
-    case Instant::kReservedPeak:
-      return "reserved";
-    case Instant::kDevicePeak:
-      return "device";
-    case Instant::kAllocatedPeak:
-      break;
-  }
-  return "allocated";
-}
-
-void Sheet(std::string& out, const RunReport& run, Instant at) {
-  std::vector<const replay::Balance*> columns;
+void Sheet(std::string& out, const RunReport& run) {
+  std::vector<const InstantReport*> columns;
   std::vector<int> ranks;
   std::set<std::string> notes;
+  std::string name;
   for (const RankReport& rank : run.ranks) {
-    const DeviceReport* device = rank.main_device();
-    if (device == nullptr) continue;
-    columns.push_back(&PeakAt(*device, at).balance);
+    if (!Shown(rank).known) continue;
+    columns.push_back(&Shown(rank));
     ranks.push_back(rank.rank);
-    if (!columns.back()->used_note.empty()) notes.insert(columns.back()->used_note);
+    name = InstantName(rank);
+    const std::string& note = Shown(rank).balance.used_note;
+    if (!note.empty()) notes.insert(note);
   }
   if (columns.empty()) return;
   const std::size_t shown = std::min(columns.size(), kMaxSheetColumns);
   Line(out, "");
-  Line(out, absl::StrCat("Balance sheet of each rank's device at its ", InstantName(at), " peak (GiB)"));
+  Line(out, absl::StrCat("Balance sheet of each rank's device at ", name, " (GiB)"));
   std::string head = std::string(kNameWidth, ' ');
   for (std::size_t i = 0; i < shown; ++i)
     absl::StrAppend(&head, PadLeft(absl::StrCat("rank ", ranks[i]), kColumnWidth));
   if (columns.size() > 1) absl::StrAppend(&head, PadLeft("all", kColumnWidth));
   Line(out, head);
   for (const SheetRow& row : MakeSheet(columns)) {
-    const std::string name =
+    const std::string account =
         absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));
-    std::string line = PadRight(CutFront(name, kNameWidth), kNameWidth);
+    std::string line = PadRight(CutFront(account, kNameWidth), kNameWidth);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < row.bytes.size(); ++i) {
       sum += row.bytes[i];
@@ -275,30 +253,13 @@ void SiteTable(std::string& out, const std::vector<replay::Site>& sites, std::si
                          Count(sites.size() - limit, "more site")));
 }
 
-const RankReport* HighestRank(const RunReport& run) {
-  const int highest = CompareAllocated(run).highest;
+// The rank that was asked for, or the one with the highest peak.
+const RankReport* DetailedRank(const RunReport& run, std::optional<int> wanted) {
+  const int number = wanted.value_or(CompareAllocated(run).highest);
   for (const RankReport& rank : run.ranks) {
-    if (rank.rank == highest && rank.main_device() != nullptr) return &rank;
+    if (rank.rank == number && Shown(rank).known) return &rank;
   }
   return nullptr;
-}
-
-void Holders(std::string& out, const RunReport& run, std::size_t limit) {
-  const RankReport* rank = HighestRank(run);
-  if (rank == nullptr) return;
-  const DeviceReport& device = *rank->main_device();
-  const std::uint64_t total = device.peaks.allocated.bytes;
-  Line(out, "");
-  Line(out, absl::StrCat("Alive at the allocated peak of rank ", rank->rank, ": ", Gib(total),
-                         " GiB, by place of allocation"));
-  Line(out, absl::StrCat(PadLeft("GiB", kColumnWidth), PadLeft("", 6), PadLeft("blocks", kColumnWidth), "  place"));
-  SiteTable(out, device.sites, limit, total);
-  const auto& requested = device.requested;
-  if (requested.known_blocks != 0) {
-    Line(out, absl::StrCat("  requested ", Gib(requested.requested), " GiB, rounded to ", Gib(requested.rounded),
-                           " GiB, for the ", Grouped(requested.known_blocks), " of ", Count(requested.blocks, "block"),
-                           " whose requested size is known"));
-  }
 }
 
 // What happened on several ranks alike is one line.
@@ -427,8 +388,10 @@ std::string ToText(const RunReport& run, const TextOptions& options) {
     Comparison(out, "allocated", CompareAllocated(run));
     Comparison(out, "device", CompareDevice(run));
   }
-  Sheet(out, run, options.at);
-  Holders(out, run, options.sites);
+  if (const RankReport* rank = DetailedRank(run, options.rank)) {
+    absl::StrAppend(&out, HoldersText(*rank, options.holders), PhasesText(*rank));
+  }
+  Sheet(out, run);
   UnexplainedGrowth(out, run);
   HostSheet(out, run);
   OutOfMemory(out, run);

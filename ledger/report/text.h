@@ -1,18 +1,17 @@
 // The report for people.
 #pragma once
 
-#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "ledger/report/model.h"
+#include "ledger/report/text_holders.h"
 
 namespace ledger::report {
 
-enum class Instant { kAllocatedPeak, kReservedPeak, kDevicePeak };
-
 struct TextOptions {
-  Instant at = Instant::kAllocatedPeak;  // the instant of the balance sheet
-  std::size_t sites = 10;
+  HoldersOptions holders;
+  std::optional<int> rank;  // whose memory is described in detail; the one with the highest peak unless set
 };
 
 std::string ToText(const RunReport& run, const TextOptions& options);

@@ -42,9 +42,9 @@ std::vector<std::byte> WithHeader(const std::uint8_t* data, std::size_t size) {
 void Consume(const LedgerFile& file) {
   const ledger::replay::Truth truth{{{}}, {{"step 0", 0, {{0x1000, 512, 0}}, {}}}};
   const ledger::replay::Analysis analysis(file, ledger::replay::OptionsFor(file, truth));
-  const auto run = ledger::report::BuildRun({ledger::report::BuildRank(analysis, CheckTruth(analysis, truth))});
+  const auto run = ledger::report::BuildRun({ledger::report::BuildRank(analysis, {CheckTruth(analysis, truth), ledger::report::InstantChoice{}})});
   ledger::report::ToText(run, {});
-  ledger::report::ToJson(run);
+  ledger::report::ToJson(run, {.blocks = true});
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(file.slots().size(), kMaxDescribed); ++i) {
     ledger::report::DescribeText(file, i);
     ledger::report::DescribeJson(file, i);

@@ -1,6 +1,6 @@
 """As much of JSON Schema as docs/report.schema.json uses; anything else in a schema is an error."""
 
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
 KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "required", "properties", "additionalProperties", "items",
          "minimum", "const"}
 

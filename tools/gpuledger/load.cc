@@ -27,9 +27,9 @@ absl::StatusOr<RankReport> LoadRank(const std::string& path, const LoadOptions& 
   if (truth != options.truths.end()) wanted = ledger::replay::OptionsFor(*file, truth->second);
   wanted.progress = &done;
   const ledger::replay::Analysis analysis(*file, wanted);
-  std::vector<ledger::replay::Identity> more;
-  if (truth != options.truths.end()) more = ledger::replay::CheckTruth(analysis, truth->second);
-  return ledger::report::BuildRank(analysis, more);
+  ledger::report::BuildOptions build{{}, options.at};
+  if (truth != options.truths.end()) build.more = ledger::replay::CheckTruth(analysis, truth->second);
+  return ledger::report::BuildRank(analysis, build);
 }
 
 std::uint64_t RecordsIn(const RunFiles& files) {

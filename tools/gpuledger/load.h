@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ledger/replay/truth.h"
+#include "ledger/report/instant.h"
 #include "ledger/report/model.h"
 #include "tools/gpuledger/run_directory.h"
 
@@ -14,6 +16,7 @@ namespace gpuledger {
 struct LoadOptions {
   // By the path of the ledger: what torch said about it.
   std::map<std::string, ledger::replay::Truth> truths;
+  std::optional<ledger::report::InstantChoice> at;
 };
 
 struct LoadedRun {

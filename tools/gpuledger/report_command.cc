@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "ledger/report/json.h"
 #include "ledger/report/text.h"
 #include "tools/gpuledger/commands.h"
@@ -11,19 +13,39 @@
 namespace gpuledger {
 namespace {
 
-using ledger::report::Instant;
-
 constexpr char kFooter[] = R"(Examples:
-  gpuledger report ledger-run                  as text: peaks, balance sheet, holders, identities
-  gpuledger report ledger-run --at device      the balance sheet at the device's peak
-  gpuledger report ledger-run --json           everything, in bytes (docs/report.schema.json)
+  gpuledger report ledger-run                       as text: peaks, who held them, balance sheet, identities
+  gpuledger report ledger-run --rank 3 --by module  rank 3, by module
+  gpuledger report ledger-run --at "phase:forward"  at the highest instant of any forward pass
+  gpuledger report ledger-run --at step:2           at the peak of step 2
+  gpuledger report ledger-run --json                everything, in bytes (docs/report.schema.json)
 )";
+
+using ledger::report::GroupBy;
 
 struct Arguments {
   std::string directory, run;
   bool json = false;
+  std::string at;
+  ledger::report::JsonOptions json_options;
   ledger::report::TextOptions text;
 };
+
+// What was asked for and isn't there; "" when everything is.
+std::string Unanswerable(const ledger::report::RunReport& run, const Arguments& arguments) {
+  const auto any = [&run](auto predicate) { return std::any_of(run.ranks.begin(), run.ranks.end(), predicate); };
+  using ledger::report::RankReport;
+  const auto wanted = arguments.text.rank;
+  if (wanted && !any([&](const RankReport& rank) { return rank.rank == *wanted; })) {
+    return absl::StrCat("--rank: the run has no rank ", *wanted, "; it has ", run.ranks.size(), " from ",
+                        run.ranks.empty() ? 0 : run.ranks.front().rank);
+  }
+  if (!arguments.at.empty() && !any([](const RankReport& rank) { return rank.at.known; })) {
+    return absl::StrCat("--at: no rank has the instant '", arguments.at,
+                        "'; --json lists phases and steps, `gpuledger dump` marks");
+  }
+  return "";
+}
 
 int Report(const Arguments& arguments) {
   const auto files = FindRun(arguments.directory, arguments.run);
@@ -31,10 +53,23 @@ int Report(const Arguments& arguments) {
     std::fprintf(stderr, "gpuledger: %s\n", std::string(files.status().message()).c_str());
     return kUnreadable;
   }
-  const LoadedRun run = LoadRun(*files, {});
+  LoadOptions options;
+  if (!arguments.at.empty()) {
+    const auto at = ledger::report::ParseInstant(arguments.at);
+    if (!at.ok()) {
+      std::fprintf(stderr, "gpuledger: --at: %s\n", std::string(at.status().message()).c_str());
+      return kUsage;
+    }
+    options.at = *at;
+  }
+  const LoadedRun run = LoadRun(*files, options);
+  if (const std::string complaint = Unanswerable(run.report, arguments); !complaint.empty()) {
+    std::fprintf(stderr, "gpuledger: %s\n", complaint.c_str());
+    return kUsage;
+  }
   for (const std::string& what : run.unreadable) std::fprintf(stderr, "gpuledger: %s\n", what.c_str());
-  const std::string out =
-      arguments.json ? ledger::report::ToJson(run.report) : ledger::report::ToText(run.report, arguments.text);
+  const std::string out = arguments.json ? ledger::report::ToJson(run.report, arguments.json_options)
+                                         : ledger::report::ToText(run.report, arguments.text);
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (std::fflush(stdout) != 0) return kUnreadable;
   // An identity that fails is in the report; `gpuledger verify` is what fails with it.
@@ -51,13 +86,21 @@ void AddReportCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "JSON instead of text");
   command->add_option("--run", arguments->run,
                       "Id of the run, where the directory holds several (default: the newest)");
-  command->add_option("--at", arguments->text.at, "Instant of the balance sheet: allocated, reserved or device")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Instant>{{"allocated", Instant::kAllocatedPeak},
-                                                                         {"reserved", Instant::kReservedPeak},
-                                                                         {"device", Instant::kDevicePeak}},
+  command->add_flag("--blocks", arguments->json_options.blocks, "With --json: every block that was alive");
+  command->add_option("--at", arguments->at,
+                      "Another instant to describe: reserved, device (their peaks), step:N, phase:NAME, mark:NAME, "
+                      "or seconds since the start");
+  command->add_option("--rank", arguments->text.rank, "Whose memory to describe in detail (default: the highest peak)");
+  command->add_option("--by", arguments->text.holders.by, "Group live memory by category, module, op, site or owner")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, GroupBy>{{"category", GroupBy::kCategory},
+                                                                         {"module", GroupBy::kModule},
+                                                                         {"op", GroupBy::kOp},
+                                                                         {"site", GroupBy::kSite},
+                                                                         {"owner", GroupBy::kOwner}},
                                           CLI::ignore_case))
-      ->default_str("allocated");
-  command->add_option("--sites", arguments->text.sites, "How many places of allocation to show")->capture_default_str();
+      ->default_str("category");
+  command->add_option("--limit", arguments->text.holders.limit, "How many groups and members to show")
+      ->capture_default_str();
   command->callback([arguments, &action] { action = [arguments] { return Report(*arguments); }; });
 }
 

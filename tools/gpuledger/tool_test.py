@@ -36,8 +36,8 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(result.returncode, status, f"{arguments}\n{result.stdout[-2000:]}\n{result.stderr[-2000:]}")
         return result
 
-    def report(self):
-        return json.loads(self.tool("report", self.run_folder, "--json").stdout)
+    def report(self, *options):
+        return json.loads(self.tool("report", self.run_folder, "--json", *options).stdout)
 
     def truth(self, content):
         path = self.run_folder / "rank1.pid101.truth.json"
@@ -65,14 +65,35 @@ class Report(ToolTest):
         for rank in self.report()["ranks"]:
             for peak in rank["peaks"].values():
                 balance = peak["balance"]
-                total = sum(balance[key] for key in ("allocated", "slack", "pool_slack", "context", "unexplained"))
+                parts = ("allocated", "pending_free", "inactive_split", "cached_segments", "pool_slack", "context", "unexplained")
+                total = sum(balance[key] for key in parts)
                 total += sum(account["bytes"] for group in ("nccl", "libraries", "program") for account in balance[group])
+                total += sum(pool[key] for pool in balance["private_pools"] for key in parts[1:4])
                 self.assertEqual(total, balance["used"])
-                self.assertEqual(sum(balance["categories"].values()), balance["allocated"])
 
-    def test_sheet_at_another_instant(self):
-        self.assertIn("at its device peak", self.tool("report", self.run_folder, "--at", "device").stdout)
-        self.tool("report", self.run_folder, "--at", "noon", status=2)
+    def test_categories_and_accounts_of_an_instant_add_up(self):
+        for rank in self.report("--blocks", "--at", "device")["ranks"]:
+            for key, peak in (("at_peak", "allocated"), ("at", "device")):
+                instant, peak = rank[key], rank["peaks"][peak]
+                categories = instant["categories"].values()
+                self.assertEqual(sum(category["bytes"] for category in categories), instant["bytes"])
+                self.assertEqual(sum(block["bytes"] for block in instant["blocks"]), instant["bytes"])
+                self.assertEqual(instant["bytes"], peak["balance"]["allocated"])
+                self.assertEqual(sum(account["bytes"] for account in instant["accounts"].values()), peak["balance"]["used"])
+                for category in categories:
+                    self.assertEqual(sum(category["evidence"].values()), category["bytes"])
+
+    def test_another_instant(self):
+        self.assertIn("at device:", self.tool("report", self.run_folder, "--at", "device").stdout)
+        self.assertIn("at mark:step 0:", self.tool("report", self.run_folder, "--at", "mark:step 0").stdout)
+        self.assertIn("noon", self.tool("report", self.run_folder, "--at", "noon", status=2).stderr)
+        self.assertIn("mark:never", self.tool("report", self.run_folder, "--at", "mark:never", status=2).stderr)
+
+    def test_one_rank_by_site(self):
+        out = self.tool("report", self.run_folder, "--rank", "0", "--by", "site").stdout
+        self.assertIn("Who held it: rank 0", out)
+        self.assertIn("by place of allocation", out)
+        self.assertIn("no rank 7", self.tool("report", self.run_folder, "--rank", "7", status=2).stderr)
 
     def test_nothing_to_report_is_an_error_that_says_what_to_do(self):
         empty = self.scratch / "empty"

@@ -1,0 +1,259 @@
+#include "ledger/attribution/classify.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "ledger/replay/record_fields.h"
+
+namespace ledger::attribution {
+namespace {
+
+using record::NameCategory;
+using record::PhaseKind;
+
+struct Verdict {
+  Category category = Category::kUnknown;
+  Evidence evidence = Evidence::kNone;
+  Role role = Role::kNone;
+};
+
+Category CategoryOf(NameCategory name) {
+  switch (name) {
+    case NameCategory::kParameter:
+      return Category::kParameter;
+    case NameCategory::kMasterParameter:
+      return Category::kMasterParameter;
+    case NameCategory::kBuffer:
+      return Category::kBuffer;
+    case NameCategory::kGradient:
+      return Category::kGradient;
+    case NameCategory::kOptimizerState:
+      return Category::kOptimizerState;
+    case NameCategory::kGatheredParameter:
+    case NameCategory::kCommunicationBuffer:
+      return Category::kCommBuffer;
+    case NameCategory::kInput:
+      return Category::kInput;
+    case NameCategory::kWorkspace:
+      return Category::kWorkspace;
+    case NameCategory::kUnknown:
+      break;
+  }
+  return Category::kUnknown;
+}
+
+// A tag that is the name of a category says so; any other is a description of something that the program keeps.
+Category CategoryOfTag(absl::string_view tag) {
+  for (std::size_t i = 0; i < kCategoryCount; ++i) {
+    const auto category = static_cast<Category>(i);
+    if (absl::StartsWith(tag, CategoryName(category))) return category;
+  }
+  return Category::kBuffer;
+}
+
+class Classifier {
+ public:
+  Classifier(const Grounds& grounds, const DeviceLives& lives)
+      : file_(grounds.file), scopes_(grounds.scopes), phases_(grounds.phases), lives_(lives) {
+    const auto& intervals = phases_.intervals();
+    next_backward_.resize(intervals.size());
+    std::uint32_t next = kNoPhase;
+    for (std::size_t i = intervals.size(); i-- > 0;) {
+      if (intervals[i].kind == PhaseKind::kBackward) next = static_cast<std::uint32_t>(i);
+      next_backward_[i] = next;
+    }
+    DescribeScopes();
+  }
+
+  Verdict Judge(const Life& life) const {
+    if (life.facts != 0) {
+      const Facts& facts = lives_.FactsOf(life);
+      if (const auto named = ByName(facts)) return *named;
+      if (const auto gathered = ByGather(life)) return *gathered;
+      if (const auto graph = ByGraph(life, facts)) return *graph;
+      if (const auto call = ByCall(life, facts)) return *call;
+    } else if (const auto gathered = ByGather(life)) {
+      return *gathered;
+    }
+    return ByPhase(life);
+  }
+
+ private:
+  enum class Sharding : std::uint8_t { kNone, kGather, kReduce };
+
+  // Which scopes are inside of FSDP's own work, whose allocations are all made for its collectives.
+  void DescribeScopes() {
+    const auto nodes = file_.scopes().nodes();
+    sharding_.resize(nodes.size(), Sharding::kNone);
+    for (std::uint32_t id = 1; id < nodes.size(); ++id) {
+      if (!nodes[id].defined) continue;
+      sharding_[id] = sharding_[nodes[id].parent];
+      if ((nodes[id].flags & record::kScopeUser) == 0) continue;
+      const std::string name = file_.Text(nodes[id].name);
+      if (!absl::StartsWith(name, "FSDP::")) continue;
+      if (absl::StartsWith(name, "FSDP::all_gather")) sharding_[id] = Sharding::kGather;
+      if (absl::StartsWith(name, "FSDP::post_backward_reduce")) sharding_[id] = Sharding::kReduce;
+    }
+  }
+
+  const ScopeFacts& ScopeOf(const Life& life) const { return scopes_.Get(ScopeIdOf(life)); }
+  std::uint32_t ScopeIdOf(const Life& life) const { return replay::ScopeOf(file_.slots()[life.record]); }
+  PhaseKind BornIn(const Life& life) const { return phases_.intervals()[life.begin_phase].kind; }
+  bool DiesInItsPhase(const Life& life) const { return life.end_phase == life.begin_phase; }
+  // Is it alive when the backward begins that its forward leads to?
+  bool ReachesBackward(const Life& life) const {
+    const std::uint32_t backward = next_backward_[life.begin_phase];
+    return backward != kNoPhase && life.end_phase >= backward;
+  }
+  bool DiesInNextBackward(const Life& life) const {
+    return life.end_phase != kNoPhase && life.end_phase == next_backward_[life.begin_phase];
+  }
+  // Alive for a whole step after the one in which it was made, or at the end.
+  bool SpansSteps(const Life& life) const {
+    if (life.end_phase == kNoPhase) return true;
+    const auto& intervals = phases_.intervals();
+    return intervals[life.end_phase].step > intervals[life.begin_phase].step + 1;
+  }
+
+  std::optional<Verdict> ByName(const Facts& facts) const {
+    if (facts.tag != kNever) {
+      const auto& tag = file_.slots()[facts.tag].As<record::Tag>();
+      return Verdict{CategoryOfTag(file_.Text(tag.text)), Evidence::kNamed};
+    }
+    if (facts.name == kNever) return std::nullopt;
+    const auto& name = file_.slots()[facts.name].As<record::Name>();
+    Verdict verdict{CategoryOf(name.category), Evidence::kNamed};
+    if (name.category == NameCategory::kWorkspace) verdict.evidence = Evidence::kCall;
+    if (name.category == NameCategory::kGatheredParameter) verdict.role = Role::kGatheredParameter;
+    if (name.category == NameCategory::kCommunicationBuffer) verdict.role = facts.role;
+    if (name.category == NameCategory::kGradient && OwnerIsGathered(facts)) verdict.role = Role::kUnsharded;
+    if (verdict.category == Category::kUnknown) return std::nullopt;
+    return verdict;
+  }
+
+  bool OwnerIsGathered(const Facts& facts) const {
+    if (facts.owner == kNever) return false;
+    const Facts& owner = lives_.FactsOf(lives_.lives[facts.owner]);
+    return owner.name != kNever &&
+           file_.slots()[owner.name].As<record::Name>().category == NameCategory::kGatheredParameter;
+  }
+
+  // What FSDP allocates while it gathers is no activation, though the graph saves it.
+  std::optional<Verdict> ByGather(const Life& life) const {
+    const std::uint32_t scope = ScopeIdOf(life);
+    if (scope >= sharding_.size() || sharding_[scope] != Sharding::kGather) return std::nullopt;
+    const Role call = life.facts == 0 ? Role::kNone : lives_.FactsOf(life).role;
+    if (call != Role::kNone) return Verdict{Category::kCommBuffer, Evidence::kCall, call};
+    return Verdict{Category::kCommBuffer, Evidence::kScope, Role::kGatheredParameter};
+  }
+
+  std::optional<Verdict> ByGraph(const Life& life, const Facts& facts) const {
+    if (facts.saved == kNever && facts.packed == kNever) return std::nullopt;
+    if (facts.saved_as_leaf && !DiesInNextBackward(life)) return Verdict{Category::kParameter, Evidence::kGraph};
+    const PhaseKind born = BornIn(life);
+    if (born == PhaseKind::kBackward || ScopeOf(life).recompute) {
+      return Verdict{Category::kRecomputedActivation, Evidence::kGraph};
+    }
+    if (born != PhaseKind::kForward && born != PhaseKind::kEvaluation) {
+      // Made before the forward began: data, or what the program keeps.
+      if (facts.saved != kNever || ReachesBackward(life)) return Verdict{Category::kInput, Evidence::kGraph};
+      return std::nullopt;
+    }
+    if (facts.saved != kNever) return Verdict{Category::kSavedActivation, Evidence::kGraph};
+    // Hooks took it over. What is alive in backward all the same is kept by them: the boundary of a checkpoint.
+    if (ReachesBackward(life)) return Verdict{Category::kSavedActivation, Evidence::kGraph, Role::kCheckpointBoundary};
+    return std::nullopt;
+  }
+
+  std::optional<Verdict> ByCall(const Life& life, const Facts& facts) const {
+    if (facts.role == Role::kNone) return std::nullopt;
+    if (facts.role == Role::kReduceScatterOutput && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
+      return Verdict{Category::kGradient, Evidence::kCall, facts.role};
+    }
+    return Verdict{Category::kCommBuffer, Evidence::kCall, facts.role};
+  }
+
+  // What remains: where it was made, and when it came and went.
+  Verdict ByPhase(const Life& life) const {
+    const std::uint32_t scope = ScopeIdOf(life);
+    const ScopeFacts& facts = scopes_.Get(scope);
+    const bool known = !phases_.inferred() || facts.op != 0 || facts.module != 0 || facts.range != 0;
+    const Evidence evidence = known ? Evidence::kScope : Evidence::kLifetime;
+    if (scope < sharding_.size() && sharding_[scope] == Sharding::kReduce) return {Category::kCommBuffer, evidence};
+    if (facts.optimizer || BornIn(life) == PhaseKind::kOptimizer) return OfOptimizer(life, evidence);
+    if (facts.backward != 0 || BornIn(life) == PhaseKind::kBackward) return OfBackward(life, facts, evidence);
+    switch (BornIn(life)) {
+      case PhaseKind::kForward:
+        return OfForward(life, evidence);
+      case PhaseKind::kEvaluation:
+        return {Category::kTemporary, evidence, DiesInItsPhase(life) ? Role::kNone : Role::kHeldByProgram};
+      default:
+        return OutsideOfSteps(life, evidence);
+    }
+  }
+
+  Verdict OfOptimizer(const Life& life, Evidence evidence) const {
+    if (DiesInItsPhase(life) || !SpansSteps(life)) return {Category::kTemporary, evidence};
+    return {Category::kOptimizerState, Evidence::kLifetime};
+  }
+
+  Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
+    if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
+    if (facts.recompute) return {Category::kTemporary, evidence};
+    if (facts.backward == 0 && evidence == Evidence::kScope) return {Category::kTemporary, evidence};
+    const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
+    const bool within_node = facts.backward != 0 && scopes_.Inside(freed_in, facts.backward);
+    return {within_node ? Category::kTemporary : Category::kActivationGradient, evidence};
+  }
+
+  Verdict OfForward(const Life& life, Evidence evidence) const {
+    if (!ReachesBackward(life)) return {Category::kTemporary, evidence};
+    if (DiesInNextBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
+    if (SpansSteps(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
+    return {Category::kTemporary, evidence, Role::kHeldByProgram};
+  }
+
+  Verdict OutsideOfSteps(const Life& life, Evidence evidence) const {
+    const bool setup = BornIn(life) == PhaseKind::kSetup;
+    if (SpansSteps(life)) {
+      if (evidence == Evidence::kLifetime && setup) return {Category::kParameter, evidence};
+      return {Category::kBuffer, evidence, Role::kStateOfProgram};
+    }
+    if (DiesInItsPhase(life)) return {Category::kTemporary, evidence};
+    return {Category::kInput, evidence};
+  }
+
+  const format::LedgerFile& file_;
+  const ScopeFactsTable& scopes_;
+  const PhaseTimeline& phases_;
+  const DeviceLives& lives_;
+  std::vector<std::uint32_t> next_backward_;  // by interval, itself included
+  std::vector<Sharding> sharding_;            // by scope
+};
+
+void FillPhases(const PhaseTimeline& phases, DeviceLives& lives) {
+  std::uint32_t phase = 0;
+  for (const std::uint64_t event : lives.events) {
+    Life& life = lives.lives[event >> 1];
+    const bool end = (event & 1) != 0;
+    const std::uint64_t slot = end ? life.end : life.begin;
+    while (phases.End(phase) <= slot && phase + std::size_t{1} < phases.intervals().size()) ++phase;
+    (end ? life.end_phase : life.begin_phase) = phase;
+  }
+}
+
+}  // namespace
+
+void Classify(const Grounds& grounds, DeviceLives& lives) {
+  FillPhases(grounds.phases, lives);
+  const Classifier classifier(grounds, lives);
+  for (Life& life : lives.lives) {
+    const Verdict verdict = classifier.Judge(life);
+    life.category = verdict.category;
+    life.evidence = verdict.evidence;
+    life.role = verdict.role;
+  }
+}
+
+}  // namespace ledger::attribution

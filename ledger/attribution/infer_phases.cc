@@ -1,0 +1,114 @@
+#include "ledger/attribution/infer_phases.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace ledger::attribution {
+namespace {
+
+using record::Kind;
+using record::PhaseKind;
+
+class Inference {
+ public:
+  Inference(const format::LedgerFile& file, const ScopeFactsTable& scopes) : file_(file), scopes_(scopes) {}
+
+  std::vector<PhaseInterval> Run() {
+    const auto slots = file_.slots();
+    for (std::uint64_t i = 0; i < slots.size(); ++i) {
+      if (!slots[i].committed()) continue;
+      const Kind kind = slots[i].kind();
+      if (kind == Kind::kBlockAlloc || kind == Kind::kBlockFree) Block(slots[i], kind == Kind::kBlockAlloc, i);
+    }
+    if (backwards_ == 0) return {};
+    if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/false);
+    if (backwards_ == 1) BeginFirstForward();
+    return std::move(intervals_);
+  }
+
+ private:
+  void Block(const format::Slot& slot, bool alloc, std::uint64_t index) {
+    const auto& block = slot.As<record::Block>();
+    const ScopeFacts& facts = scopes_.Get(block.scope);
+    const std::uint32_t thread = slot.commit().thread;
+    if (first_thread_ == 0) first_thread_ = thread;
+    const bool backward = facts.backward != 0 || thread != first_thread_;
+    if (backward != in_backward_) backward ? BeginBackward(index) : BeginGap(index);
+    if (facts.optimizer && !backward) Optimizer(index);
+    if (alloc) {
+      if (backward) of_backward_.insert(block.address);
+      if (backwards_ == 0) first_blocks_[block.address] = index;
+      return;
+    }
+    if (of_backward_.erase(block.address) != 0 && !backward) last_gradient_free_ = index;
+    if (backwards_ <= 1) first_blocks_.erase(block.address);
+  }
+
+  void BeginBackward(std::uint64_t index) {
+    if (backwards_ != 0) EndGap(index, /*forward_follows=*/true);
+    if (backwards_ == 1) BeginFirstForward();
+    ++backwards_;
+    in_backward_ = true;
+    intervals_.push_back({index, PhaseKind::kBackward, step_});
+  }
+
+  void BeginGap(std::uint64_t index) {
+    in_backward_ = false;
+    gap_ = index;
+    last_gradient_free_ = optimizer_begin_ = optimizer_end_ = 0;
+  }
+
+  void Optimizer(std::uint64_t index) {
+    if (optimizer_begin_ == 0) optimizer_begin_ = index;
+    optimizer_end_ = index + 1;
+  }
+
+  // What lies between a backward and the next one, or the end.
+  void EndGap(std::uint64_t end, bool forward_follows) {
+    std::uint64_t begin = gap_, stepped = 0;
+    if (optimizer_begin_ != 0) {
+      if (optimizer_begin_ > gap_) intervals_.push_back({gap_, PhaseKind::kBetween, step_});
+      begin = optimizer_begin_;
+      stepped = optimizer_end_;
+    } else if (last_gradient_free_ != 0) {
+      stepped = last_gradient_free_ + 1;
+    } else if (!forward_follows) {
+      stepped = end;
+    }
+    if (stepped != 0) {
+      intervals_.push_back({begin, PhaseKind::kOptimizer, step_});
+      ++step_;
+    }
+    if (stepped >= end) return;
+    const std::uint64_t rest = stepped == 0 ? gap_ : stepped;
+    intervals_.push_back({rest, forward_follows ? PhaseKind::kForward : PhaseKind::kBetween, step_});
+  }
+
+  // Once it is known what of the blocks before the first backward stays.
+  void BeginFirstForward() {
+    std::uint64_t last = 0;
+    for (const auto& [address, slot] : first_blocks_) last = std::max(last, slot + 1);
+    first_blocks_.clear();
+    if (intervals_.front().from > last) intervals_.insert(intervals_.begin(), {last, PhaseKind::kForward, 0});
+  }
+
+  const format::LedgerFile& file_;
+  const ScopeFactsTable& scopes_;
+  std::vector<PhaseInterval> intervals_;
+  std::uint32_t first_thread_ = 0;
+  bool in_backward_ = false;
+  std::uint64_t backwards_ = 0, step_ = 0;
+  std::uint64_t gap_ = 0, last_gradient_free_ = 0, optimizer_begin_ = 0, optimizer_end_ = 0;
+  absl::flat_hash_set<std::uint64_t> of_backward_;                  // alive, by address
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> first_blocks_;  // made before the first backward: address → slot
+};
+
+}  // namespace
+
+std::vector<PhaseInterval> InferPhases(const format::LedgerFile& file, const ScopeFactsTable& scopes) {
+  return Inference(file, scopes).Run();
+}
+
+}  // namespace ledger::attribution

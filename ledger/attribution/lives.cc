@@ -1,0 +1,297 @@
+#include "ledger/attribution/lives.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace ledger::attribution {
+
+using record::Kind;
+using record::NameCategory;
+
+namespace {
+
+// Of several names of one block, that of the larger rank tells what it is. A flat parameter that is a model's is a
+// parameter, though a collective fills it.
+int Rank(NameCategory category) {
+  switch (category) {
+    case NameCategory::kParameter:
+      return 9;
+    case NameCategory::kGradient:
+      return 8;
+    case NameCategory::kMasterParameter:
+      return 7;
+    case NameCategory::kOptimizerState:
+      return 6;
+    case NameCategory::kBuffer:
+      return 5;
+    case NameCategory::kGatheredParameter:
+      return 4;
+    case NameCategory::kCommunicationBuffer:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+std::pair<Role, Role> RolesOf(record::Operation operation) {  // of what is sent and what is received
+  switch (operation) {
+    case record::Operation::kAllGather:
+      return {Role::kAllGatherInput, Role::kAllGatherOutput};
+    case record::Operation::kReduceScatter:
+      return {Role::kReduceScatterInput, Role::kReduceScatterOutput};
+    case record::Operation::kAllReduce:
+    case record::Operation::kReduce:
+      return {Role::kAllReduceBuffer, Role::kAllReduceBuffer};
+    case record::Operation::kBroadcast:
+      return {Role::kBroadcastBuffer, Role::kBroadcastBuffer};
+    case record::Operation::kAllToAll:
+      return {Role::kAllToAllBuffer, Role::kAllToAllBuffer};
+    case record::Operation::kSend:
+    case record::Operation::kReceive:
+      return {Role::kPointToPointBuffer, Role::kPointToPointBuffer};
+    default:
+      return {Role::kOtherCollectiveBuffer, Role::kOtherCollectiveBuffer};
+  }
+}
+
+// The one that says most, where a buffer has several: an all-gather in place sends a part of its output.
+bool Outweighs(Role role, Role other) {
+  return other == Role::kNone || role == Role::kAllGatherOutput ||
+         (role == Role::kReduceScatterInput && other != Role::kAllGatherOutput);
+}
+
+}  // namespace
+
+LifeCollector::LifeCollector(const format::LedgerFile& file, const std::array<bool, replay::kMaxDevices>& tells_blocks)
+    : file_(file), tells_blocks_(tells_blocks), owners_(file.texts()) {}
+
+void LifeCollector::Collect() {
+  const auto slots = file_.slots();
+  for (std::uint64_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].committed()) [[likely]] {
+      Apply(slots[i], i);
+    }
+  }
+}
+
+DeviceLives* LifeCollector::device(std::int8_t device) {
+  return device < 0 || devices_[static_cast<std::size_t>(device)] == nullptr
+             ? nullptr
+             : &devices_[static_cast<std::size_t>(device)]->lives;
+}
+
+LifeCollector::Device& LifeCollector::At(std::int8_t device) {
+  auto& state = devices_[static_cast<std::size_t>(device)];
+  if (state == nullptr) {
+    state = std::make_unique<Device>();
+    devices_seen_.push_back(device);
+  }
+  return *state;
+}
+
+inline void LifeCollector::Apply(const format::Slot& slot, std::uint64_t index) {
+  const std::int8_t device = slot.commit().device;
+  switch (slot.kind()) {
+    case Kind::kBlockAlloc: {
+      const auto& block = slot.As<record::Block>();
+      if (device >= 0) Begin(device, block.address, block.size, index);
+      return;
+    }
+    case Kind::kBlockFree:
+      if (device >= 0) End(device, slot.As<record::Block>().address, index);
+      return;
+    case Kind::kRangePush:
+    case Kind::kRangePop:
+      return;
+    case Kind::kSavedTensor:
+      ApplySaved(slot.As<record::SavedTensor>(), index);
+      return;
+    default:
+      ApplyRare(slot, index);
+  }
+}
+
+void LifeCollector::ApplyRare(const format::Slot& slot, std::uint64_t index) {
+  switch (slot.kind()) {
+    case Kind::kCollective:
+      ApplyCollective(slot.As<record::Collective>(), index);
+      return;
+    case Kind::kName:
+      ApplyName(slot.As<record::Name>(), index);
+      return;
+    case Kind::kTag:
+    case Kind::kUntag:
+      ApplyTag(slot.As<record::Tag>(), index, slot.kind() == Kind::kTag);
+      return;
+    case Kind::kAlloc:
+    case Kind::kFree:
+      ApplyDriver(slot, index);
+      return;
+    case Kind::kDeviceReset:
+      EndAll(slot.commit().device, index);
+      return;
+    default:
+      return;
+  }
+}
+
+void LifeCollector::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
+  const std::int8_t device = slot.commit().device;
+  if (device < 0 || tells_blocks_[static_cast<std::size_t>(device)]) return;
+  const auto& allocation = slot.As<record::Allocation>();
+  if (slot.kind() == Kind::kFree) {
+    if (allocation.result == 0) End(device, allocation.address, index);
+  } else if (owners_.Find(allocation.owner, slot.commit().layer) == replay::Owner::kCachingAllocator &&
+             replay::OnDevice(allocation.memory)) {
+    Begin(device, allocation.address, allocation.size, index);
+  }
+}
+
+void LifeCollector::Begin(std::int8_t ordinal, std::uint64_t address, std::uint64_t bytes, std::uint64_t slot) {
+  if (bytes > replay::kMaxAllocationBytes) return;  // replay counts it as implausible
+  Device& device = At(ordinal);
+  const std::uint64_t life = device.lives.lives.size();
+  const auto [entry, added] = device.alive.try_emplace(address, life);
+  if (!added) [[unlikely]] {
+    device.lives.lives[entry->second].end = slot;
+    device.lives.events.push_back(entry->second << 1 | 1);
+    entry->second = life;
+  } else if (device.indexed) {
+    device.index.Add(address);
+  }
+  Life& begun = device.lives.lives.emplace_back();
+  begun.record = begun.begin = slot;
+  begun.bytes = bytes;
+  device.lives.events.push_back(life << 1);
+}
+
+void LifeCollector::End(std::int8_t ordinal, std::uint64_t address, std::uint64_t slot) {
+  Device& device = At(ordinal);
+  const auto entry = device.alive.find(address);
+  if (entry == device.alive.end()) [[unlikely]] {
+    return;  // replay counts it
+  }
+  device.lives.lives[entry->second].end = slot;
+  device.lives.events.push_back(entry->second << 1 | 1);
+  device.alive.erase(entry);
+  if (device.indexed) device.index.Remove(address);
+}
+
+// From here on it is another life, with facts of its own.
+void LifeCollector::Split(Device& device, std::uint64_t life, std::uint64_t slot) {
+  Life next = device.lives.lives[life];
+  if (next.begin == slot) return;
+  device.lives.lives[life].end = slot;
+  device.lives.events.push_back(life << 1 | 1);
+  next.begin = slot;
+  next.facts = 0;
+  const std::uint64_t index = device.lives.lives.size();
+  device.lives.events.push_back(index << 1);
+  for (auto& [address, alive] : device.alive) {
+    if (alive == life) alive = index;
+  }
+  device.lives.lives.push_back(next);
+}
+
+void LifeCollector::EndAll(std::int8_t ordinal, std::uint64_t slot) {
+  if (ordinal < 0 || devices_[static_cast<std::size_t>(ordinal)] == nullptr) return;
+  Device& device = At(ordinal);
+  std::vector<std::uint64_t> ended;
+  for (const auto& [address, life] : device.alive) ended.push_back(life);
+  std::sort(ended.begin(), ended.end());
+  for (const std::uint64_t life : ended) {
+    device.lives.lives[life].end = slot;
+    device.lives.events.push_back(life << 1 | 1);
+  }
+  device.alive.clear();
+  device.index.Clear();
+}
+
+Life* LifeCollector::Find(Device& device, std::uint64_t address) {
+  auto entry = device.alive.find(address);
+  if (entry == device.alive.end()) {
+    // Inside of a block: a view, a part of a bucket.
+    if (!device.indexed) {
+      device.indexed = true;
+      for (const auto& [begin, life] : device.alive) device.index.Add(begin);
+    }
+    const auto begin = device.index.AtOrBelow(address);
+    if (!begin) return nullptr;
+    entry = device.alive.find(*begin);
+    if (entry == device.alive.end()) return nullptr;
+  }
+  Life& life = device.lives.lives[entry->second];
+  const bool inside = address - entry->first < std::max<std::uint64_t>(life.bytes, 1);
+  return inside ? &life : nullptr;
+}
+
+Facts* LifeCollector::FactsAt(std::int8_t ordinal, std::uint64_t address) {
+  if (ordinal < 0) return nullptr;
+  Device* const device = devices_[static_cast<std::size_t>(ordinal)].get();
+  Life* const life = device == nullptr ? nullptr : Find(*device, address);
+  if (life == nullptr) {
+    ++unplaced_;
+    return nullptr;
+  }
+  if (life->facts == 0) {
+    life->facts = static_cast<std::uint32_t>(device->lives.facts.size());
+    device->lives.facts.emplace_back();
+  }
+  return &device->lives.facts[life->facts];
+}
+
+void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
+  const std::int8_t ordinal = name.commit.device;
+  if ((name.flags & record::kNameFromNow) != 0 && ordinal >= 0) {
+    Device& device = At(ordinal);
+    if (const Life* life = Find(device, name.address)) {
+      Split(device, static_cast<std::uint64_t>(life - device.lives.lives.data()), slot);
+    }
+  }
+  Facts* const facts = FactsAt(ordinal, name.address);
+  if (facts == nullptr) return;
+  ++facts->names;
+  if (facts->owner == kNever && name.belongs_to != 0) {
+    Device& device = At(ordinal);
+    if (const Life* owner = Find(device, name.belongs_to)) {
+      facts->owner = static_cast<std::uint64_t>(owner - device.lives.lives.data());
+    }
+  }
+  if (facts->name == kNever || Rank(name.category) > Rank(file_.slots()[facts->name].As<record::Name>().category)) {
+    facts->name = slot;
+  }
+}
+
+void LifeCollector::ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set) {
+  // The API knows an address, and not of which device; no two devices have the same.
+  for (const std::int8_t device : devices_seen_) {
+    if (tag.commit.device >= 0 && tag.commit.device != device) continue;
+    if (Facts* const facts = FactsAt(device, tag.address)) facts->tag = set ? slot : kNever;
+  }
+}
+
+void LifeCollector::ApplySaved(const record::SavedTensor& saved, std::uint64_t slot) {
+  if (saved.commit.device < 0) return;
+  Facts* const facts = FactsAt(saved.commit.device, saved.address);
+  if (facts == nullptr) return;
+  if ((saved.flags & record::kSavedLeaf) != 0) facts->saved_as_leaf = true;
+  std::uint64_t& first = (saved.flags & record::kSavedPacked) != 0 ? facts->packed : facts->saved;
+  if (first == kNever) first = slot;
+}
+
+void LifeCollector::ApplyCollective(const record::Collective& collective, std::uint64_t slot) {
+  const auto [sent, received] = RolesOf(collective.operation);
+  Involve(collective.commit.device, collective.send, sent, slot);
+  Involve(collective.commit.device, collective.receive, received, slot);
+}
+
+void LifeCollector::Involve(std::int8_t device, std::uint64_t address, Role role, std::uint64_t slot) {
+  if (address == 0) return;
+  Facts* const facts = FactsAt(device, address);
+  if (facts == nullptr || !Outweighs(role, facts->role)) return;
+  facts->role = role;
+  facts->call = slot;
+}
+
+}  // namespace ledger::attribution

@@ -1,0 +1,109 @@
+// The lives of a device's blocks, from allocation to free, with everything that the ledger says about each of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "ledger/attribution/address_index.h"
+#include "ledger/attribution/category.h"
+#include "ledger/format/ledger_file.h"
+#include "ledger/replay/driver_memory.h"
+#include "ledger/replay/owner.h"
+
+namespace ledger::attribution {
+
+inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint32_t kNoPhase = std::numeric_limits<std::uint32_t>::max();
+
+// Slots are those of the ledger.
+struct Life {
+  std::uint64_t record = 0;  // the allocation
+  std::uint64_t begin = 0;   // that too, unless the block got another use later, which is a life of its own
+  std::uint64_t end = kNever;
+  std::uint64_t bytes = 0;
+  std::uint32_t facts = 0;        // index; 0: none
+  std::uint32_t begin_phase = 0;  // indices of PhaseTimeline::intervals()
+  std::uint32_t end_phase = kNoPhase;
+  Category category = Category::kUnknown;
+  Evidence evidence = Evidence::kNone;
+  Role role = Role::kNone;
+
+  bool AliveAt(std::uint64_t slot) const { return begin <= slot && slot < end; }
+};
+
+// What is said about a block beyond its allocation. Slots of the records; kNever: none.
+struct Facts {
+  std::uint64_t name = kNever;  // the most telling of its names
+  std::uint32_t names = 0;
+  std::uint64_t tag = kNever;
+  std::uint64_t saved = kNever;   // by a node that holds it itself
+  std::uint64_t packed = kNever;  // by a node whose hooks took it over
+  std::uint64_t call = kNever;    // a collective
+  Role role = Role::kNone;        // in that collective
+  std::uint64_t owner = kNever;   // index of the life of the parameter that a gradient or state belongs to
+  bool saved_as_leaf = false;
+};
+
+struct DeviceLives {
+  std::vector<Life> lives;  // by begin
+  std::vector<Facts> facts = std::vector<Facts>(1);
+  // What happened, in order: index of a life, twice, and one more for its end.
+  std::vector<std::uint64_t> events;
+
+  const Facts& FactsOf(const Life& life) const { return facts[life.facts]; }
+};
+
+// Reads a ledger once.
+class LifeCollector {
+ public:
+  // `tells_blocks`: on which devices the framework's allocator tells of its blocks. On the others, the framework's
+  // driver allocations take their place.
+  LifeCollector(const format::LedgerFile& file, const std::array<bool, replay::kMaxDevices>& tells_blocks);
+
+  void Collect();
+
+  // Null where nothing was allocated.
+  DeviceLives* device(std::int8_t device);
+  const DeviceLives* device(std::int8_t device) const { return const_cast<LifeCollector*>(this)->device(device); }
+  const std::vector<std::int8_t>& devices() const { return devices_seen_; }
+  // Statements about addresses at which nothing was alive: host memory, or what was freed in the meantime.
+  std::uint64_t unplaced() const { return unplaced_; }
+
+ private:
+  struct Device {
+    DeviceLives lives;
+    absl::flat_hash_map<std::uint64_t, std::uint64_t> alive;  // address → index of the life
+    AddressIndex index;                                       // of `alive`, once it was asked for
+    bool indexed = false;
+  };
+
+  Device& At(std::int8_t device);
+  void Apply(const format::Slot& slot, std::uint64_t index);
+  void ApplyRare(const format::Slot& slot, std::uint64_t index);
+  void ApplyDriver(const format::Slot& slot, std::uint64_t index);
+  void Begin(std::int8_t device, std::uint64_t address, std::uint64_t bytes, std::uint64_t slot);
+  void End(std::int8_t device, std::uint64_t address, std::uint64_t slot);
+  void Split(Device& device, std::uint64_t life, std::uint64_t slot);
+  void EndAll(std::int8_t device, std::uint64_t slot);
+  // The life that contains the address; null where there is none.
+  Life* Find(Device& device, std::uint64_t address);
+  Facts* FactsAt(std::int8_t device, std::uint64_t address);
+  void ApplyName(const record::Name& name, std::uint64_t slot);
+  void ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set);
+  void ApplySaved(const record::SavedTensor& saved, std::uint64_t slot);
+  void ApplyCollective(const record::Collective& collective, std::uint64_t slot);
+  void Involve(std::int8_t device, std::uint64_t address, Role role, std::uint64_t slot);
+
+  const format::LedgerFile& file_;
+  const std::array<bool, replay::kMaxDevices> tells_blocks_;
+  const replay::OwnerTable owners_;
+  std::array<std::unique_ptr<Device>, replay::kMaxDevices> devices_;
+  std::vector<std::int8_t> devices_seen_;
+  std::uint64_t unplaced_ = 0;
+};
+
+}  // namespace ledger::attribution

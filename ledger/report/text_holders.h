@@ -1,0 +1,31 @@
+// The part of the report for people that says who held the memory: one rank's, in detail.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "ledger/report/model.h"
+
+namespace ledger::report {
+
+// What the live blocks are grouped by.
+enum class GroupBy { kCategory, kModule, kOp, kSite, kOwner };
+
+struct HoldersOptions {
+  GroupBy by = GroupBy::kCategory;
+  std::size_t limit = 10;  // of groups, and of the members of a category
+};
+
+// The instant that a report of this rank describes: the one that was asked for, or the allocated peak.
+const InstantReport& Shown(const RankReport& rank);
+
+// Live bytes of the shown instant, grouped; and the categories' own maxima beside the peak.
+std::string HoldersText(const RankReport& rank, const HoldersOptions& options);
+
+// Peaks and ends of the phases, step by step.
+std::string PhasesText(const RankReport& rank);
+
+// "its allocated peak", "mark:NAME".
+std::string InstantName(const RankReport& rank);
+
+}  // namespace ledger::report
