@@ -225,17 +225,6 @@ def value_reads(truth):
         pass
 
 
-def forever(_):
-    """Trains until it is killed."""
-    model = small_network()
-    optimizer = torch.optim.AdamW(model.parameters())
-    for step in range(1_000_000):
-        model(torch.randn(256, 512, device="cuda")).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        print(f"step {step}", flush=True)
-
-
 def memory_of_process():
     """Anonymous and file-backed resident bytes."""
     fields = dict(line.split(":", 1) for line in open("/proc/self/status") if line.startswith("Rss"))
@@ -270,7 +259,7 @@ def short(_):
 
 
 CASES = {case.__name__: case for case in (mlp, empty_cache, streams, out_of_memory, threads, graph, two_devices, unmanaged, workspaces, compiled, value_reads,
-                                          forever, long, short)}
+                                          long, short)}
 
 
 def main():

@@ -117,6 +117,22 @@ def few_records_after(build, ledger, mark, most):
     require(slots - marks[0] <= most, f"{ledger.name}: {slots - marks[0]} records after {mark!r}, at most {most} are allowed")
 
 
+def lacks_nothing_but_the_last_record(build, ledger, last_step):
+    """A ledger of a killed job: what the job had finished is in it, and of what was under way at most a record per thread is lost."""
+    require(ledger is not None, "there is no ledger")
+    marks = {event["text"] for event in dump(build, ledger, "mark")}
+    missing = [step for step in range(last_step + 1) if f"step {step} is done" not in marks]
+    require(not missing, f"{ledger.name}: the job had finished the steps {missing}, which are not there")
+    rank = report(build, ledger)["ranks"][0]
+    losses = {loss["reason"]: loss["count"] for loss in rank["losses"]}
+    lost = losses.pop("uncommitted", 0)
+    require(lost <= 2, f"{ledger.name}: {lost} records were never committed, at most one each of the two threads may be")
+    require(not losses, f"{ledger.name}: {losses}")
+    failed = [identity["detail"] for identity in rank["identities"] if not identity["holds"]]
+    require(lost or not failed, f"{ledger.name}: {failed}")
+    require(rank["peaks"]["allocated"]["bytes"] > 10 << 20, f"{ledger.name}: peaks: {rank['peaks']}")
+
+
 def tensors_are_allocations(build, ledger, looks):
     """At each look of the script, the driver allocations that libc10_cuda.so holds are the tensors, address and bytes."""
     require(looks, f"{ledger.name}: the script did not look: nothing was compared")

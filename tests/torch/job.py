@@ -1,11 +1,13 @@
 """Runs a job on the simulated GPU platform, with the recorder and without it."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import re
 import resource
 import shutil
+import signal
 import subprocess
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -27,8 +29,26 @@ def page_faults_of_children():
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
+def descendants(pid):
+    """Of a process: its children, theirs, and so on."""
+    parents = {}
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
 def end(process):
-    """Ends a job that takes too long. torch's launcher has put its ranks into sessions of their own, and ends them itself."""
+    """Ends a job that takes too long. Its interpreters say where they stand (faulthandler). torch's launcher has put its ranks
+    into sessions of their own, and ends with them."""
+    for pid in descendants(process.pid) or {process.pid}:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGABRT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.communicate(timeout=60)
     process.terminate()
     try:
         return process.communicate(timeout=60)
@@ -45,7 +65,7 @@ class Job:
     arguments: list
     ranks: int = 0
     environment: dict = dataclasses.field(default_factory=dict)
-    limit_s: int = 240
+    limit_s: int = 480  # ends a job that hangs; ten times what one takes beside others on two cores
 
     def script(self):
         return TESTS / self.arguments[0]
@@ -65,6 +85,7 @@ class Job:
             "TRITON_LIBCUDA_PATH": str(simulated),
             "SIMGPU_DEVICES": str(max(self.ranks, 1)),
             "OMP_NUM_THREADS": "1",
+            "PYTHONFAULTHANDLER": "1",
             "LEDGER_DIR": str(folder),
         }
         if recorded:
@@ -88,5 +109,5 @@ class Job:
             stdout, stderr = process.communicate(timeout=self.limit_s)
         except subprocess.TimeoutExpired:
             stdout, stderr = end(process)
-            raise Failure(f"still running after {self.limit_s} s: {' '.join(self.command())}\n{stdout[-2000:]}\n{stderr[-4000:]}") from None
+            raise Failure(f"still running after {self.limit_s} s: {' '.join(self.command())}\n{stdout[-2000:]}\n{stderr[-16000:]}") from None
         return Outcome(process.returncode, stdout, stderr, page_faults_of_children() - faults)
