@@ -63,6 +63,60 @@ void Kinds() {
   if (array != nullptr) Print("free array", cudaFreeArray(array));
 }
 
+void Mipmapped() {
+  const cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+  cudaMipmappedArray_t runtime_array = nullptr;
+  Print("runtime", cudaMallocMipmappedArray(&runtime_array, &format, cudaExtent{64, 32, 0}, 3, 0));
+  cudaArray_t level = nullptr;
+  Print("level", cudaGetMipmappedArrayLevel(&level, runtime_array, 1));
+  Print("free", cudaFreeMipmappedArray(runtime_array));
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = {};
+  descriptor.Width = 16;
+  descriptor.Height = 8;
+  descriptor.Depth = 4;
+  descriptor.Format = CU_AD_FORMAT_HALF;
+  descriptor.NumChannels = 2;
+  CUmipmappedArray driver_array = nullptr;
+  Print("driver", cuMipmappedArrayCreate(&driver_array, &descriptor, 2));
+  Print("destroy", cuMipmappedArrayDestroy(driver_array));
+}
+
+// A process that exports memory and one that opens it, at both layers; each starts CUDA for itself.
+void Shared() {
+  int handles[2];
+  int done[2];
+  if (pipe(handles) != 0 || pipe(done) != 0) std::abort();
+  char byte = 0;
+  std::fflush(stdout);
+  const pid_t importer = fork();
+  if (importer == 0) {
+    cudaIpcMemHandle_t handle;
+    if (read(handles[0], &handle, sizeof(handle)) != sizeof(handle)) std::abort();
+    void* pointer = nullptr;
+    Print("open", cudaIpcOpenMemHandle(&pointer, handle, cudaIpcMemLazyEnablePeerAccess));
+    Print("close", cudaIpcCloseMemHandle(pointer));
+    CUipcMemHandle below;
+    std::memcpy(&below, &handle, sizeof(below));
+    CUdeviceptr address = 0;
+    Print("open below", cuIpcOpenMemHandle_v2(&address, below, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    Print("close below", cuIpcCloseMemHandle(address));
+    std::fflush(stdout);
+    if (write(done[1], &byte, 1) != 1) std::abort();
+    std::exit(0);
+  }
+  void* pointer = nullptr;
+  cudaIpcMemHandle_t handle;
+  const int allocated = cudaMalloc(&pointer, 4 * kMiB);
+  const int exported = cudaIpcGetMemHandle(&handle, pointer);
+  if (write(handles[1], &handle, sizeof(handle)) != sizeof(handle) || read(done[0], &byte, 1) != 1) std::abort();
+  int status = 0;
+  waitpid(importer, &status, 0);
+  Print("malloc", allocated);
+  Print("export", exported);
+  Print("free", cudaFree(pointer));
+  Print("status", status);
+}
+
 // Every way to give back what is not there.
 void Frees() {
   void* pointer = nullptr;
@@ -278,9 +332,10 @@ int End(const std::string& how) {
 int main(int count, char** arguments) {
   const std::string way = count > 1 ? arguments[1] : "";
   const std::map<std::string, void (*)()> kWays = {
-      {"linear", Linear},   {"kinds", Kinds},   {"frees", Frees},     {"locations", Locations},
-      {"virtual", Virtual}, {"async", Async},   {"lookups", Lookups}, {"reset", Reset},
-      {"pairs", Pairs},     {"errors", Errors}, {"unseen", Unseen},   {"fork first", ForkFirst}};
+      {"linear", Linear},   {"kinds", Kinds},         {"frees", Frees},         {"locations", Locations},
+      {"virtual", Virtual}, {"async", Async},         {"lookups", Lookups},     {"reset", Reset},
+      {"pairs", Pairs},     {"errors", Errors},       {"mipmapped", Mipmapped}, {"shared", Shared},
+      {"unseen", Unseen},   {"fork first", ForkFirst}};
   errno = 0;
   if (way == "children") return Children();
   if (way == "end") return End(arguments[2]);

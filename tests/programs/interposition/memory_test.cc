@@ -143,6 +143,38 @@ TEST_CASE("every kind of memory has its own record") {
   CHECK(LeftAfter(ledger) == 0);
 }
 
+TEST_CASE("a mipmapped array is the sum of its levels, at both layers") {
+  const Ledger ledger = OnlyLedger(RunWay({"mipmapped"}));
+  const auto got = ledger.All<Allocation>(Kind::kAlloc);
+  REQUIRE(got.size() == 2);
+  CHECK(got[0].commit.layer == Layer::kRuntime);
+  CHECK(got[0].size == (64 * 32 + 32 * 16 + 16 * 8) * 4);
+  CHECK(got[1].commit.layer == Layer::kDriver);
+  CHECK(got[1].size == (16 * 8 * 4 + 8 * 4 * 2) * 2 * 2);
+  for (const auto& array : got) CHECK(array.memory == Memory::kArray);
+  CHECK(LeftAfter(ledger) == 0);
+  NoLosses(ledger);
+}
+
+TEST_CASE("memory of another process is that process's, and is closed again") {
+  const Outcome outcome = RunWay({"shared"});
+  INFO(outcome.output << outcome.errors);
+  CHECK(outcome.output.find("open: 0") != std::string::npos);
+  CHECK(outcome.output.find("open below: 0") != std::string::npos);
+  REQUIRE(outcome.ledgers.size() == 2);
+  std::map<Memory, std::vector<Layer>> seen;
+  for (const Ledger& ledger : outcome.ledgers) {
+    for (const auto& got : ledger.All<Allocation>(Kind::kAlloc)) {
+      CHECK(got.size == 4 * kMiB);
+      seen[got.memory].push_back(got.commit.layer);
+    }
+    CHECK(LeftAfter(ledger) == 0);
+    NoLosses(ledger);
+  }
+  CHECK(seen[Memory::kLinear] == std::vector<Layer>{Layer::kRuntime});
+  CHECK(seen[Memory::kPeer] == std::vector<Layer>{Layer::kRuntime, Layer::kDriver});
+}
+
 TEST_CASE("frees of what is not there go through unchanged, and refusals stand in the ledger") {
   const Ledger ledger = OnlyLedger(RunWay({"frees"}));
   std::map<std::uint64_t, int> refused;
