@@ -384,6 +384,44 @@ TEST_CASE("a program that finds no device leaves no file") {
   CHECK(outcome.ledgers.empty());
 }
 
+// Runs `memory_program pairs` with its ledger on a file system of its own that has so much room, and brings the ledger
+// back from there. The status is 77 where such a file system can't be made.
+Outcome OnSmallDisk(const std::string& size) {
+  const std::string script =
+      "kept=$LEDGER_DIR; disk=$(mktemp -d); mount -t tmpfs -o size=" + size + " ledger-test \"$disk\" || exit 77; " +
+      "LEDGER_DIR=$disk/run LD_PRELOAD='" LEDGER_LIBRARY "' '" + kProgram + "' pairs; status=$?; " +
+      "mkdir -p \"$kept\"; cp \"$disk\"/run/*.ledger \"$kept\" 2> /dev/null; umount \"$disk\"; rmdir \"$disk\"; exit "
+      "$status";
+  return Run({"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script}, kSimulated);
+}
+
+TEST_CASE("a file system that is full costs records, and the program nothing") {
+  if (Run({"unshare", "--user", "--map-root-user", "--mount", "true"}, {}).status != 0) {
+    WARN("SKIP: this user may not make a name space for a small file system");
+    return;
+  }
+  const Outcome outcome = OnSmallDisk("4m");
+  if (outcome.status == 77) {
+    WARN("SKIP: no file system of its own: " << outcome.errors);
+    return;
+  }
+  INFO(outcome.output << outcome.errors);
+  CHECK(outcome.status == 0);
+  const std::string message = "libledger: ";
+  CHECK(outcome.errors.find(message) != std::string::npos);
+  CHECK(outcome.errors.find(message) == outcome.errors.rfind(message));
+  const Ledger ledger = OnlyLedger(outcome);
+  CHECK(ledger.losses(record::Loss::kDiskFull) >= 1);
+  CHECK(ledger.header().clean_end == 0);
+  CHECK(ledger.All<Allocation>(Kind::kAlloc).size() > 10'000);
+
+  const Outcome none = OnSmallDisk("64k");  // less than a ledger begins with
+  INFO(none.output << none.errors);
+  CHECK(none.status == 0);
+  CHECK(none.ledgers.empty());
+  CHECK(none.errors.find("libledger: cannot write") != std::string::npos);
+}
+
 TEST_CASE("a ledger that reaches LEDGER_MAX_BYTES stops, and says so once") {
   const Outcome outcome = Run({kProgram, "pairs"}, Preloaded({{"LEDGER_MAX_BYTES", "1M"}}));
   CHECK(outcome.status == 0);
