@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "ledger/attribution/infer_gathers.h"
+
 namespace ledger::attribution {
 namespace {
 
@@ -17,10 +19,11 @@ std::array<bool, replay::kMaxDevices> TellsBlocks(const std::vector<replay::Devi
 }  // namespace
 
 Attribution::Attribution(const format::LedgerFile& file, const std::vector<replay::DeviceAnalysis>& devices)
-    : file_(file), scopes_(file.scopes()), phases_(file, scopes_), collector_(file, TellsBlocks(devices)) {
+    : file_(file), scopes_(file.scopes()), phases_(file, scopes_), collector_(file, phases_, TellsBlocks(devices)) {
   collector_.Collect();
   for (const std::int8_t device : collector_.devices()) {
     DeviceLives& lives = *collector_.device(device);
+    if (!scopes_.nodes_observed()) InferGathers(file_, device, lives);
     Classify(grounds(), lives);
     timelines_.emplace_back(device, MakeTimeline(lives, phases_));
   }

@@ -98,7 +98,10 @@ class Classifier {
   }
 
   const ScopeFacts& ScopeOf(const Life& life) const { return scopes_.Get(ScopeIdOf(life)); }
-  std::uint32_t ScopeIdOf(const Life& life) const { return replay::ScopeOf(file_.slots()[life.record]); }
+  std::uint32_t ScopeIdOf(const Life& life) const {
+    const format::Slot& slot = file_.slots()[life.begin];
+    return slot.kind() == record::Kind::kBlockAlloc ? slot.As<record::Block>().scope : replay::ScopeOf(slot);
+  }
   PhaseKind BornIn(const Life& life) const { return phases_.intervals()[life.begin_phase].kind; }
   bool DiesInItsPhase(const Life& life) const { return life.end_phase == life.begin_phase; }
   // Is it alive when the backward begins that its forward leads to?
@@ -168,6 +171,7 @@ class Classifier {
 
   std::optional<Verdict> ByCall(const Life& life, const Facts& facts) const {
     if (facts.role == Role::kNone) return std::nullopt;
+    if (facts.call == kNever) return Verdict{Category::kCommBuffer, Evidence::kLifetime, facts.role};
     if (facts.role == Role::kReduceScatterOutput && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
       return Verdict{Category::kGradient, Evidence::kCall, facts.role};
     }
@@ -201,7 +205,7 @@ class Classifier {
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
     if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
     if (facts.recompute) return {Category::kTemporary, evidence};
-    if (facts.backward == 0 && evidence == Evidence::kScope) return {Category::kTemporary, evidence};
+    if (facts.backward == 0 && scopes_.nodes_observed()) return {Category::kTemporary, evidence};
     const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
     const bool within_node = facts.backward != 0 && scopes_.Inside(freed_in, facts.backward);
     return {within_node ? Category::kTemporary : Category::kActivationGradient, evidence};
@@ -232,21 +236,9 @@ class Classifier {
   std::vector<Sharding> sharding_;            // by scope
 };
 
-void FillPhases(const PhaseTimeline& phases, DeviceLives& lives) {
-  std::uint32_t phase = 0;
-  for (const std::uint64_t event : lives.events) {
-    Life& life = lives.lives[event >> 1];
-    const bool end = (event & 1) != 0;
-    const std::uint64_t slot = end ? life.end : life.begin;
-    while (phases.End(phase) <= slot && phase + std::size_t{1} < phases.intervals().size()) ++phase;
-    (end ? life.end_phase : life.begin_phase) = phase;
-  }
-}
-
 }  // namespace
 
 void Classify(const Grounds& grounds, DeviceLives& lives) {
-  FillPhases(grounds.phases, lives);
   const Classifier classifier(grounds, lives);
   for (Life& life : lives.lives) {
     const Verdict verdict = classifier.Judge(life);

@@ -15,7 +15,7 @@ struct Grounds {
   const PhaseTimeline& phases;
 };
 
-// Fills in phases, category, evidence and role.
+// Fills in category, evidence and role.
 void Classify(const Grounds& grounds, DeviceLives& lives);
 
 }  // namespace ledger::attribution

@@ -44,18 +44,18 @@ std::string ModuleOf(const Grounds& grounds, const DeviceLives& lives, const Lif
     const std::size_t dot = text.rfind('.');
     return dot == std::string::npos ? "" : text.substr(0, dot);
   }
-  const std::uint32_t scope = replay::ScopeOf(grounds.file.slots()[life.record]);
+  const std::uint32_t scope = replay::ScopeOf(grounds.file.slots()[life.begin]);
   return ScopeName(grounds, grounds.scopes.Get(scope).module);
 }
 
 std::string OpOf(const Grounds& grounds, const Life& life) {
-  return ScopeName(grounds, grounds.scopes.Get(replay::ScopeOf(grounds.file.slots()[life.record])).op);
+  return ScopeName(grounds, grounds.scopes.Get(replay::ScopeOf(grounds.file.slots()[life.begin])).op);
 }
 
 std::string MemberOf(const Grounds& grounds, const DeviceLives& lives, const Life& life) {
   const std::string name = NameOf(grounds, lives, life);
   if (!name.empty()) return name;
-  const format::Slot& slot = grounds.file.slots()[life.record];
+  const format::Slot& slot = grounds.file.slots()[life.begin];
   const std::uint32_t scope = replay::ScopeOf(slot);
   const ScopeFacts& facts = grounds.scopes.Get(scope);
   const std::string module = ScopeName(grounds, facts.module), op = ScopeName(grounds, facts.op);

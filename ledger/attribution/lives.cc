@@ -34,6 +34,12 @@ int Rank(NameCategory category) {
   }
 }
 
+bool Outranks(NameCategory category, NameCategory earlier) {
+  // FSDP puts whole parameters into the place of their shards. A look at the models finds them there, and calls them theirs.
+  if (category == NameCategory::kParameter && earlier == NameCategory::kGatheredParameter) return false;
+  return Rank(category) > Rank(earlier);
+}
+
 std::pair<Role, Role> RolesOf(record::Operation operation) {  // of what is sent and what is received
   switch (operation) {
     case record::Operation::kAllGather:
@@ -63,16 +69,22 @@ bool Outweighs(Role role, Role other) {
 
 }  // namespace
 
-LifeCollector::LifeCollector(const format::LedgerFile& file, const std::array<bool, replay::kMaxDevices>& tells_blocks)
-    : file_(file), tells_blocks_(tells_blocks), owners_(file.texts()) {}
+LifeCollector::LifeCollector(const format::LedgerFile& file, const PhaseTimeline& phases,
+                             const std::array<bool, replay::kMaxDevices>& tells_blocks)
+    : file_(file), phases_(phases), phase_end_(phases.End(0)), tells_blocks_(tells_blocks), owners_(file.texts()) {}
 
 void LifeCollector::Collect() {
   const auto slots = file_.slots();
   for (std::uint64_t i = 0; i < slots.size(); ++i) {
     if (slots[i].committed()) [[likely]] {
+      if (i >= phase_end_) EnterPhase(i);
       Apply(slots[i], i);
     }
   }
+}
+
+void LifeCollector::EnterPhase(std::uint64_t slot) {
+  while (phase_end_ <= slot && phase_ + std::size_t{1} < phases_.intervals().size()) phase_end_ = phases_.End(++phase_);
 }
 
 DeviceLives* LifeCollector::device(std::int8_t device) {
@@ -85,6 +97,10 @@ LifeCollector::Device& LifeCollector::At(std::int8_t device) {
   auto& state = devices_[static_cast<std::size_t>(device)];
   if (state == nullptr) {
     state = std::make_unique<Device>();
+    // Nearly all blocks are on one device. What is reserved in vain is address space.
+    state->lives.lives.reserve(file_.counts().blocks);
+    state->lives.events.reserve(2 * file_.counts().blocks);
+    state->lives.facts.reserve(file_.counts().statements + 1);
     devices_seen_.push_back(device);
   }
   return *state;
@@ -154,14 +170,14 @@ void LifeCollector::Begin(std::int8_t ordinal, std::uint64_t address, std::uint6
   const std::uint64_t life = device.lives.lives.size();
   const auto [entry, added] = device.alive.try_emplace(address, life);
   if (!added) [[unlikely]] {
-    device.lives.lives[entry->second].end = slot;
-    device.lives.events.push_back(entry->second << 1 | 1);
+    EndLife(device, entry->second, slot);
     entry->second = life;
   } else if (device.indexed) {
     device.index.Add(address);
   }
   Life& begun = device.lives.lives.emplace_back();
-  begun.record = begun.begin = slot;
+  begun.begin = slot;
+  begun.begin_phase = phase_;
   begun.bytes = bytes;
   device.lives.events.push_back(life << 1);
 }
@@ -172,26 +188,15 @@ void LifeCollector::End(std::int8_t ordinal, std::uint64_t address, std::uint64_
   if (entry == device.alive.end()) [[unlikely]] {
     return;  // replay counts it
   }
-  device.lives.lives[entry->second].end = slot;
-  device.lives.events.push_back(entry->second << 1 | 1);
+  EndLife(device, entry->second, slot);
   device.alive.erase(entry);
   if (device.indexed) device.index.Remove(address);
 }
 
-// From here on it is another life, with facts of its own.
-void LifeCollector::Split(Device& device, std::uint64_t life, std::uint64_t slot) {
-  Life next = device.lives.lives[life];
-  if (next.begin == slot) return;
+void LifeCollector::EndLife(Device& device, std::uint64_t life, std::uint64_t slot) {
   device.lives.lives[life].end = slot;
+  device.lives.lives[life].end_phase = phase_;
   device.lives.events.push_back(life << 1 | 1);
-  next.begin = slot;
-  next.facts = 0;
-  const std::uint64_t index = device.lives.lives.size();
-  device.lives.events.push_back(index << 1);
-  for (auto& [address, alive] : device.alive) {
-    if (alive == life) alive = index;
-  }
-  device.lives.lives.push_back(next);
 }
 
 void LifeCollector::EndAll(std::int8_t ordinal, std::uint64_t slot) {
@@ -200,10 +205,7 @@ void LifeCollector::EndAll(std::int8_t ordinal, std::uint64_t slot) {
   std::vector<std::uint64_t> ended;
   for (const auto& [address, life] : device.alive) ended.push_back(life);
   std::sort(ended.begin(), ended.end());
-  for (const std::uint64_t life : ended) {
-    device.lives.lives[life].end = slot;
-    device.lives.events.push_back(life << 1 | 1);
-  }
+  for (const std::uint64_t life : ended) EndLife(device, life, slot);
   device.alive.clear();
   device.index.Clear();
 }
@@ -241,24 +243,28 @@ Facts* LifeCollector::FactsAt(std::int8_t ordinal, std::uint64_t address) {
   return &device->lives.facts[life->facts];
 }
 
+void LifeCollector::Mentions(std::int8_t ordinal, const Facts* facts, std::uint64_t owner, std::uint64_t slot) {
+  DeviceLives* const lives = device(ordinal);
+  if (lives == nullptr) return;
+  lives->mentions.push_back(
+      {slot, owner, facts == nullptr ? 0 : static_cast<std::uint32_t>(facts - lives->facts.data())});
+}
+
 void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
   const std::int8_t ordinal = name.commit.device;
-  if ((name.flags & record::kNameFromNow) != 0 && ordinal >= 0) {
-    Device& device = At(ordinal);
-    if (const Life* life = Find(device, name.address)) {
-      Split(device, static_cast<std::uint64_t>(life - device.lives.lives.data()), slot);
-    }
-  }
   Facts* const facts = FactsAt(ordinal, name.address);
   if (facts == nullptr) return;
   ++facts->names;
-  if (facts->owner == kNever && name.belongs_to != 0) {
+  std::uint64_t owned_by = kNever;
+  if (name.belongs_to != 0) {
     Device& device = At(ordinal);
     if (const Life* owner = Find(device, name.belongs_to)) {
-      facts->owner = static_cast<std::uint64_t>(owner - device.lives.lives.data());
+      owned_by = static_cast<std::uint64_t>(owner - device.lives.lives.data());
     }
   }
-  if (facts->name == kNever || Rank(name.category) > Rank(file_.slots()[facts->name].As<record::Name>().category)) {
+  if (facts->owner == kNever) facts->owner = owned_by;
+  Mentions(ordinal, facts, owned_by, slot);
+  if (facts->name == kNever || Outranks(name.category, file_.slots()[facts->name].As<record::Name>().category)) {
     facts->name = slot;
   }
 }
@@ -289,6 +295,7 @@ void LifeCollector::ApplyCollective(const record::Collective& collective, std::u
 void LifeCollector::Involve(std::int8_t device, std::uint64_t address, Role role, std::uint64_t slot) {
   if (address == 0) return;
   Facts* const facts = FactsAt(device, address);
+  Mentions(device, facts, kNever, slot);
   if (facts == nullptr || !Outweighs(role, facts->role)) return;
   facts->role = role;
   facts->call = slot;

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "ledger/attribution/address_index.h"
 #include "ledger/attribution/category.h"
+#include "ledger/attribution/phase_timeline.h"
 #include "ledger/format/ledger_file.h"
 #include "ledger/replay/driver_memory.h"
 #include "ledger/replay/owner.h"
@@ -21,8 +22,7 @@ inline constexpr std::uint32_t kNoPhase = std::numeric_limits<std::uint32_t>::ma
 
 // Slots are those of the ledger.
 struct Life {
-  std::uint64_t record = 0;  // the allocation
-  std::uint64_t begin = 0;   // that too, unless the block got another use later, which is a life of its own
+  std::uint64_t begin = 0;  // the allocation
   std::uint64_t end = kNever;
   std::uint64_t bytes = 0;
   std::uint32_t facts = 0;        // index; 0: none
@@ -48,9 +48,17 @@ struct Facts {
   bool saved_as_leaf = false;
 };
 
+// A record that spoke of a block: a name, or a collective once for each of its buffers.
+struct Mention {
+  std::uint64_t slot = 0;
+  std::uint64_t owner = kNever;  // of a name: index of the life that it says its block belongs to
+  std::uint32_t facts = 0;       // index; 0: no block was alive there
+};
+
 struct DeviceLives {
   std::vector<Life> lives;  // by begin
   std::vector<Facts> facts = std::vector<Facts>(1);
+  std::vector<Mention> mentions;  // in order
   // What happened, in order: index of a life, twice, and one more for its end.
   std::vector<std::uint64_t> events;
 
@@ -62,7 +70,8 @@ class LifeCollector {
  public:
   // `tells_blocks`: on which devices the framework's allocator tells of its blocks. On the others, the framework's
   // driver allocations take their place.
-  LifeCollector(const format::LedgerFile& file, const std::array<bool, replay::kMaxDevices>& tells_blocks);
+  LifeCollector(const format::LedgerFile& file, const PhaseTimeline& phases,
+                const std::array<bool, replay::kMaxDevices>& tells_blocks);
 
   void Collect();
 
@@ -82,16 +91,18 @@ class LifeCollector {
   };
 
   Device& At(std::int8_t device);
+  void EnterPhase(std::uint64_t slot);
   void Apply(const format::Slot& slot, std::uint64_t index);
   void ApplyRare(const format::Slot& slot, std::uint64_t index);
   void ApplyDriver(const format::Slot& slot, std::uint64_t index);
   void Begin(std::int8_t device, std::uint64_t address, std::uint64_t bytes, std::uint64_t slot);
   void End(std::int8_t device, std::uint64_t address, std::uint64_t slot);
-  void Split(Device& device, std::uint64_t life, std::uint64_t slot);
+  void EndLife(Device& device, std::uint64_t life, std::uint64_t slot);
   void EndAll(std::int8_t device, std::uint64_t slot);
   // The life that contains the address; null where there is none.
   Life* Find(Device& device, std::uint64_t address);
   Facts* FactsAt(std::int8_t device, std::uint64_t address);
+  void Mentions(std::int8_t device, const Facts* facts, std::uint64_t owner, std::uint64_t slot);
   void ApplyName(const record::Name& name, std::uint64_t slot);
   void ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set);
   void ApplySaved(const record::SavedTensor& saved, std::uint64_t slot);
@@ -99,6 +110,9 @@ class LifeCollector {
   void Involve(std::int8_t device, std::uint64_t address, Role role, std::uint64_t slot);
 
   const format::LedgerFile& file_;
+  const PhaseTimeline& phases_;
+  std::uint32_t phase_ = 0;      // of the record that is read
+  std::uint64_t phase_end_ = 0;  // slot
   const std::array<bool, replay::kMaxDevices> tells_blocks_;
   const replay::OwnerTable owners_;
   std::array<std::unique_ptr<Device>, replay::kMaxDevices> devices_;

@@ -31,6 +31,7 @@ ScopeFactsTable::ScopeFactsTable(const format::ScopeTable& scopes) : scopes_(sco
     }
     if ((node.flags & record::kScopeBackward) != 0) {
       facts.backward = id;
+      nodes_observed_ = true;
       if (node.origin != 0) facts.module = facts_[node.origin].module;
     }
     facts_[id] = facts;

@@ -27,12 +27,16 @@ class ScopeFactsTable {
   // The root's for a scope that was never defined.
   const ScopeFacts& Get(std::uint32_t scope) const { return facts_[scope < facts_.size() ? scope : 0]; }
 
+  // Did the op adapter see backward nodes? Without it, what is in no node says nothing.
+  bool nodes_observed() const { return nodes_observed_; }
+
   // Is `scope` the ancestor, or inside of it?
   bool Inside(std::uint32_t scope, std::uint32_t ancestor) const;
 
  private:
   const format::ScopeTable& scopes_;
   std::vector<ScopeFacts> facts_;  // by id
+  bool nodes_observed_ = false;
 };
 
 }  // namespace ledger::attribution

@@ -123,6 +123,12 @@ void LedgerFile::ReadDefinitions() {
     // Nearly every record is a block or a range; leave them at once.
     switch (slot.kind()) {
       case Kind::kBlockAlloc:
+        ++counts_.blocks;
+        break;
+      case Kind::kSavedTensor:
+      case Kind::kName:
+        ++counts_.statements;
+        break;
       case Kind::kBlockFree:
       case Kind::kRangePush:
       case Kind::kRangePop:

@@ -25,9 +25,11 @@
 
 namespace ledger::format {
 
-// What the reader met. Everything but `committed` is a loss.
+// What the reader met. Everything but the first three is a loss.
 struct ReadCounts {
   std::uint64_t committed = 0;
+  std::uint64_t blocks = 0;       // of these, allocations of blocks ...
+  std::uint64_t statements = 0;   // ... and names and saved tensors
   std::uint64_t uncommitted = 0;  // reserved and never finished: the process died in between
   std::uint64_t cut_off = 0;      // reserved according to the header, and beyond the end of the file
   std::uint64_t unknown_kind = 0;

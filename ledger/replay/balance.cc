@@ -226,24 +226,25 @@ RequestedBytes RequestedOf(const LedgerFile& file, const Snapshot& snapshot) {
   return result;
 }
 
-std::string CommunicatorName(const LedgerFile& file, std::uint64_t context, std::uint64_t slot) {
-  if (context == 0) return "communicator not known";
-  // A token is never reused. A handle may be: the communicator is the last one that had it by then, or else the next.
+std::optional<std::size_t> FindCommunicator(const LedgerFile& file, std::uint64_t context, std::uint64_t slot) {
   const auto all = file.communicators();
-  std::size_t found = all.size();
+  std::optional<std::size_t> found;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& info = file.slots()[all[i]].As<record::CommunicatorInfo>();
-    if (info.token == context) {
-      found = i;
-      break;
-    }
+    if (info.token == context && context != 0) return i;
     if (info.communicator != context) continue;
-    if (found == all.size() || all[i] <= slot) found = i;
+    if (!found || all[i] <= slot) found = i;
   }
-  if (found == all.size()) return "communicator that was never finished";
-  const auto& info = file.slots()[all[found]].As<record::CommunicatorInfo>();
+  return found;
+}
+
+std::string CommunicatorName(const LedgerFile& file, std::uint64_t context, std::uint64_t slot) {
+  if (context == 0) return "communicator not known";
+  const auto found = FindCommunicator(file, context, slot);
+  if (!found) return "communicator that was never finished";
+  const auto& info = file.slots()[file.communicators()[*found]].As<record::CommunicatorInfo>();
   const std::string name = info.name == 0 ? "" : absl::StrCat(" \"", file.Text(info.name), "\"");
-  return absl::StrCat("communicator ", found, name, ", ", info.nranks, info.nranks == 1 ? " rank" : " ranks");
+  return absl::StrCat("communicator ", *found, name, ", ", info.nranks, info.nranks == 1 ? " rank" : " ranks");
 }
 
 }  // namespace ledger::replay

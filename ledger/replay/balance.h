@@ -1,7 +1,9 @@
 // The balance sheet of one device at one instant: accounts that never overlap and add up to what is used.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,7 +79,10 @@ struct RequestedBytes {
 };
 RequestedBytes RequestedOf(const format::LedgerFile& file, const Snapshot& snapshot);
 
-// "NCCL communicator "tp" of 8 ranks": by handle, or by the token that stood for it while it was made.
+// Position in file.communicators(): by handle, or by the token that stood for it while it was made. A token is never
+// reused; a handle may be, and then means the last communicator that had it by that slot, or else the next.
+std::optional<std::size_t> FindCommunicator(const format::LedgerFile& file, std::uint64_t context, std::uint64_t slot);
+// "communicator 0 "tp", 8 ranks".
 std::string CommunicatorName(const format::LedgerFile& file, std::uint64_t context, std::uint64_t slot);
 
 }  // namespace ledger::replay

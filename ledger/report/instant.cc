@@ -25,7 +25,7 @@ using format::LedgerFile;
 using replay::Analysis;
 
 BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const Life& life) {
-  const format::Slot& slot = grounds.file.slots()[life.record];
+  const format::Slot& slot = grounds.file.slots()[life.begin];
   BlockReport block;
   if (slot.kind() == record::Kind::kBlockAlloc) {
     block.address = slot.As<record::Block>().address;
@@ -34,7 +34,7 @@ BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const L
     block.address = slot.As<record::Allocation>().address;
     block.requested = life.bytes;
   }
-  block.slot = life.record;
+  block.slot = life.begin;
   block.bytes = life.bytes;
   block.category = life.category;
   block.evidence = life.evidence;

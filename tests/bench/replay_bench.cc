@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ledger/attribution/attribution.h"
 #include "ledger/format/test_ledger.h"
 #include "ledger/replay/analysis.h"
 
@@ -30,13 +31,34 @@ void Persist(TestLedger& ledger) {
   for (std::uint64_t i = 0; i < kPersistent; ++i) {
     ledger.Alloc(0, (i + 1) << 32, 20 << 20);
     ledger.BlockAlloc(0, (i + 1) << 32, kBlockBytes);
+    record::Name name = {};
+    name.address = (i + 1) << 32;
+    name.text = ledger.Text("layers.weight");
+    name.category = i % 3 == 0 ? record::NameCategory::kParameter : record::NameCategory::kOptimizerState;
+    ledger.Add(record::Kind::kName, 0, name);
   }
 }
 
-// Forward allocates, backward frees in the opposite order, with a temporary for each.
-void Step(TestLedger& ledger, std::uint32_t scope) {
+void Enter(TestLedger& ledger, record::PhaseKind kind, std::uint64_t step) {
+  record::Phase phase = {};
+  phase.phase = kind;
+  phase.step = step;
+  ledger.Add(record::Kind::kPhase, 0, phase);
+}
+
+// Forward allocates, every other block is saved; backward frees in the opposite order, with a temporary for each.
+void Step(TestLedger& ledger, std::uint32_t scope, std::uint64_t step) {
   constexpr std::uint64_t kBase = std::uint64_t{1} << 45;
-  for (std::uint64_t i = 0; i < kActivations; ++i) ledger.BlockAlloc(0, kBase + i * kBlockBytes, kBlockBytes, scope);
+  Enter(ledger, record::PhaseKind::kForward, step);
+  for (std::uint64_t i = 0; i < kActivations; ++i) {
+    ledger.BlockAlloc(0, kBase + i * kBlockBytes, kBlockBytes, scope);
+    if (i % 2 != 0) continue;
+    record::SavedTensor saved = {};
+    saved.address = kBase + i * kBlockBytes;
+    saved.scope = scope;
+    ledger.Add(record::Kind::kSavedTensor, 0, saved);
+  }
+  Enter(ledger, record::PhaseKind::kBackward, step);
   for (std::uint64_t i = kActivations; i-- > 0;) {
     ledger.BlockAlloc(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, scope);
     ledger.BlockFree(0, kBase + i * kBlockBytes, kBlockBytes, scope);
@@ -50,7 +72,7 @@ TestLedger MakeLedger(int rank, std::uint64_t events) {
   ledger.header().pid = static_cast<std::uint32_t>(1000 + rank);
   const std::uint32_t scope = ledger.Scope(0, "step");
   Persist(ledger);
-  while (ledger.slots() < events) Step(ledger, scope);
+  for (std::uint64_t step = 0; ledger.slots() < events; ++step) Step(ledger, scope, step);
   return ledger;
 }
 
@@ -100,6 +122,9 @@ int main(int argc, char** argv) {
           replayer.Finish();
         }));
   Print("analysis, with live sets", slots, BestSeconds([&] { ledger::replay::Analysis analysis(*file, {}); }));
+  const ledger::replay::Analysis analysis(*file, {});
+  Print("attribution, with categories", slots,
+        BestSeconds([&] { ledger::attribution::Attribution attribution(*file, analysis.devices()); }));
   if (argc > 2) {
     for (int rank = 1; rank < kRanks; ++rank) {
       const std::string name = "/rank" + std::to_string(rank) + ".pid" + std::to_string(1000 + rank) + ".ledger";

@@ -1,0 +1,244 @@
+#include "ledger/attribution/classify.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "ledger/attribution/attribution.h"
+#include "ledger/attribution/describe_life.h"
+#include "ledger/attribution/test_job.h"
+
+namespace ledger::attribution {
+namespace {
+
+using record::Layer;
+using record::NameCategory;
+using record::PhaseKind;
+
+// What became of a ledger's blocks, by their address.
+class Judged {
+ public:
+  explicit Judged(const TestJob& job)
+      : file_(*job.ledger.Read()), analysis_(file_, {}), attribution_(file_, analysis_.devices()) {}
+
+  // The last life at the address.
+  const Life& At(std::uint64_t address) const {
+    const Life* found = nullptr;
+    for (const Life& life : attribution_.lives(0)->lives) {
+      if (file_.slots()[life.begin].As<record::Block>().address == address) found = &life;
+    }
+    REQUIRE(found != nullptr);
+    return *found;
+  }
+  std::string Name(std::uint64_t address) const {
+    return NameOf(attribution_.grounds(), *attribution_.lives(0), At(address));
+  }
+  void Check(std::uint64_t address, Category category, Evidence evidence, Role role = Role::kNone) const {
+    const Life& life = At(address);
+    CHECK(CategoryName(life.category) == CategoryName(category));
+    CHECK(EvidenceName(life.evidence) == EvidenceName(evidence));
+    CHECK(RoleName(life.role) == RoleName(role));
+  }
+  const Attribution& attribution() const { return attribution_; }
+
+ private:
+  format::LedgerFile file_;
+  replay::Analysis analysis_;
+  Attribution attribution_;
+};
+
+TEST_CASE("a name counts for the whole life, however late it comes, and outweighs the graph and calls") {
+  TestJob job(/*agent=*/true);
+  const auto weight = job.Allocate(1024);
+  const auto gathered = job.Allocate(2048);
+  job.Enter(PhaseKind::kForward, 0);
+  job.Save(weight, record::kSavedLeaf);
+  job.Save(gathered);
+  job.Name(gathered, NameCategory::kGatheredParameter, "layers.0.weight");
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto gradient = job.Allocate(1024, 0, true);
+  job.Collect(record::Operation::kReduceScatter, 0, gradient);
+  job.Enter(PhaseKind::kOptimizer, 0);
+  job.Name(weight, NameCategory::kParameter, "layers.0.weight");
+  job.Name(gradient, NameCategory::kGradient, "", weight);
+  job.Free(gradient, 1024);
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kNamed);
+  judged.Check(gathered, Category::kCommBuffer, Evidence::kNamed, Role::kGatheredParameter);
+  judged.Check(gradient, Category::kGradient, Evidence::kNamed);
+  CHECK(judged.Name(gradient) == "layers.0.weight");
+}
+
+TEST_CASE("a gradient of a gathered parameter is unsharded") {
+  TestJob job(true);
+  const auto gathered = job.Allocate(2048), gradient = job.Allocate(2048);
+  job.Name(gathered, NameCategory::kGatheredParameter, "w");
+  job.Name(gradient, NameCategory::kGradient, "", gathered);
+  Judged(job).Check(gradient, Category::kGradient, Evidence::kNamed, Role::kUnsharded);
+}
+
+TEST_CASE("what a name says inside of a block counts for the block") {
+  TestJob job(true);
+  const auto bucket = job.Allocate(1 << 20);
+  job.Name(bucket + 4096, NameCategory::kGradient, "w");
+  const Judged judged(job);
+  judged.Check(bucket, Category::kGradient, Evidence::kNamed);
+  CHECK(judged.attribution().unplaced() == 0);
+}
+
+TEST_CASE("what is said of an address at which nothing lives is counted and charged to nobody") {
+  TestJob job(true);
+  const auto block = job.Allocate(512);
+  job.Name(block + 512, NameCategory::kGradient, "w");
+  const Judged judged(job);
+  CHECK(judged.attribution().unplaced() == 1);
+  CHECK(judged.At(block).category != Category::kGradient);
+}
+
+TEST_CASE("the graph tells activations from what a checkpoint keeps and drops") {
+  TestJob job(true);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto saved = job.Allocate(1024), boundary = job.Allocate(2048), dropped = job.Allocate(4096);
+  job.Save(saved);
+  job.Save(boundary, record::kSavedPacked);
+  job.Save(dropped, record::kSavedPacked);
+  job.Free(dropped, 4096);
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto again = job.Allocate(4096, 0, true);
+  job.Save(again, record::kSavedPacked);
+  for (const auto address : {saved, boundary, again}) job.Free(address, 0, 0, true);
+  job.Enter(PhaseKind::kBetween, 0);
+  const Judged judged(job);
+  judged.Check(saved, Category::kSavedActivation, Evidence::kGraph);
+  judged.Check(boundary, Category::kSavedActivation, Evidence::kGraph, Role::kCheckpointBoundary);
+  judged.Check(dropped, Category::kTemporary, Evidence::kScope);
+  judged.Check(again, Category::kRecomputedActivation, Evidence::kGraph);
+}
+
+TEST_CASE("data that the graph saves is input, and what FSDP gathers is no activation") {
+  TestJob job(true);
+  const auto range = job.Scope(0, "FSDP::all_gather_copy_out (0)", record::kScopeUser, Layer::kOp);
+  const auto batch = job.Allocate(512);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto whole = job.Allocate(8192, range);
+  job.Save(batch);
+  job.Save(whole);
+  job.Enter(PhaseKind::kBackward, 0);
+  job.Enter(PhaseKind::kBetween, 0);
+  job.Free(batch, 512);
+  const Judged judged(job);
+  judged.Check(batch, Category::kInput, Evidence::kGraph);
+  judged.Check(whole, Category::kCommBuffer, Evidence::kScope, Role::kGatheredParameter);
+}
+
+TEST_CASE("a buffer of a collective has the role that says most") {
+  TestJob job(true);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto output = job.Allocate(8192), input = job.Allocate(1024), scattered = job.Allocate(8192);
+  job.Collect(record::Operation::kAllGather, output + 1024, output);  // in place: it sends a part of its output
+  job.Collect(record::Operation::kReduceScatter, scattered, input);
+  job.Collect(record::Operation::kAllGather, input, output);
+  for (const auto address : {output, input, scattered}) job.Free(address, 0);
+  const Judged judged(job);
+  judged.Check(output, Category::kCommBuffer, Evidence::kCall, Role::kAllGatherOutput);
+  judged.Check(scattered, Category::kCommBuffer, Evidence::kCall, Role::kReduceScatterInput);
+  CHECK(judged.At(input).category == Category::kCommBuffer);
+}
+
+TEST_CASE("a backward node's block is a temporary when the node frees it, else a gradient of an activation") {
+  TestJob job(true);
+  const auto node = job.Scope(0, "MmBackward0", record::kScopeBackward, Layer::kOp);
+  const auto op = job.Scope(node, "aten::mm", 0, Layer::kOp);
+  const auto next = job.Scope(0, "AddBackward0", record::kScopeBackward, Layer::kOp);
+  job.Enter(PhaseKind::kForward, 0);
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto passed_on = job.Allocate(1024, op, true), scratch = job.Allocate(1024, op, true);
+  job.Free(scratch, 1024, node, true);
+  job.Free(passed_on, 1024, next, true);
+  job.Enter(PhaseKind::kBetween, 0);
+  const Judged judged(job);
+  judged.Check(passed_on, Category::kActivationGradient, Evidence::kScope);
+  judged.Check(scratch, Category::kTemporary, Evidence::kScope);
+}
+
+TEST_CASE("the optimizer's own blocks are temporaries, or state when they stay") {
+  TestJob job(true);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    job.Enter(PhaseKind::kForward, step);
+    job.Enter(PhaseKind::kBackward, step);
+    job.Enter(PhaseKind::kOptimizer, step);
+    if (step != 0) continue;
+    job.Allocate(4096);
+    job.Free(job.Allocate(1024), 1024);
+  }
+  const Judged judged(job);
+  judged.Check(TestJob::kSegment + (1 << 24), Category::kOptimizerState, Evidence::kLifetime);
+  judged.Check(TestJob::kSegment + (2 << 24), Category::kTemporary, Evidence::kScope);
+}
+
+TEST_CASE("a program's tag says what a block is") {
+  TestJob job(true);
+  const auto shadow = job.Allocate(1024), mine = job.Allocate(1024);
+  record::Tag tag = {};
+  tag.address = shadow;
+  tag.text = job.ledger.Text("shadow weights");
+  job.ledger.Add(record::Kind::kTag, record::kNoDevice, tag, Layer::kApi);
+  tag.address = mine;
+  tag.text = job.ledger.Text("optimizer_state: mine");
+  job.ledger.Add(record::Kind::kTag, record::kNoDevice, tag, Layer::kApi);
+  const Judged judged(job);
+  judged.Check(shadow, Category::kBuffer, Evidence::kNamed);
+  CHECK(judged.Name(shadow) == "shadow weights");
+  judged.Check(mine, Category::kOptimizerState, Evidence::kNamed);
+}
+
+// Three steps of a job of which nothing but blocks and threads is known.
+TEST_CASE("lifetimes alone tell the categories of a plain job") {
+  TestJob job(/*agent=*/false);
+  const auto weight = job.Allocate(4096);
+  std::uint64_t activation = 0, gradient = 0, passed_on = 0, state = 0, scratch = 0;
+  for (int step = 0; step < 3; ++step) {
+    activation = job.Allocate(2048);
+    scratch = job.Allocate(512);
+    job.Free(scratch, 512);
+    gradient = job.Allocate(4096, 0, true);
+    passed_on = job.Allocate(2048, 0, true);
+    job.Free(activation, 2048, 0, true);
+    job.Free(passed_on, 2048, 0, true);
+    if (step == 0) state = job.Allocate(8192);
+    job.Free(gradient, 4096);
+  }
+  const Judged judged(job);
+  CHECK(judged.attribution().phases().inferred());
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(scratch, Category::kTemporary, Evidence::kLifetime);
+  judged.Check(gradient, Category::kGradient, Evidence::kLifetime);
+  judged.Check(passed_on, Category::kActivationGradient, Evidence::kLifetime);
+  judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
+}
+
+TEST_CASE("blocks that an all-gather's output is copied to are gathered parameters, though nobody says so") {
+  TestJob job(/*agent=*/false);
+  job.ledger.Communicator(0, TestJob::kCommunicator, "default_pg", 4);
+  const auto weight = job.Allocate(4096);
+  std::uint64_t first = 0, second = 0, other = 0, activation = 0;
+  for (int step = 0; step < 3; ++step) {
+    const auto output = job.Allocate(4096);
+    job.Collect(record::Operation::kAllGather, weight, output, 1000);
+    other = job.Allocate(512);
+    first = job.Allocate(1536), second = job.Allocate(2560);
+    job.Free(output, 4096);
+    activation = job.Allocate(512);
+    const auto gradient = job.Allocate(4096, 0, true);
+    for (const auto address : {first, second, activation, other}) job.Free(address, 0, 0, true);
+    job.Free(gradient, 4096);
+  }
+  const Judged judged(job);
+  judged.Check(first, Category::kCommBuffer, Evidence::kLifetime, Role::kGatheredParameter);
+  judged.Check(second, Category::kCommBuffer, Evidence::kLifetime, Role::kGatheredParameter);
+  judged.Check(other, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+}
+
+}  // namespace
+}  // namespace ledger::attribution

@@ -1,0 +1,117 @@
+#include "ledger/attribution/gather_groups.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "ledger/attribution/describe_life.h"
+#include "ledger/replay/record_fields.h"
+
+namespace ledger::attribution {
+namespace {
+
+constexpr absl::string_view kRangePrefix = "FSDP::";
+
+// "layers.3" of "FSDP::all_gather (layers.3)"; "" for the root, whose ranges name no module.
+std::optional<std::string> ModuleInRange(absl::string_view range) {
+  if (!absl::StartsWith(range, kRangePrefix)) return std::nullopt;
+  const std::size_t open = range.find(" (");
+  if (open != absl::string_view::npos && range.back() == ')') {
+    return std::string(range.substr(open + 2, range.size() - open - 3));
+  }
+  // Any other range may be one inside of a module's.
+  return absl::StartsWith(range, "FSDP::all_gather") ? std::optional<std::string>("") : std::nullopt;
+}
+
+std::string Parent(absl::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == absl::string_view::npos ? "" : std::string(name.substr(0, dot));
+}
+
+}  // namespace
+
+bool IsGathered(const Life& life) {
+  return life.category == Category::kCommBuffer &&
+         (life.role == Role::kGatheredParameter || life.role == Role::kAllGatherOutput);
+}
+
+GatherGroups::GatherGroups(const Grounds& grounds, const DeviceLives& lives) : grounds_(grounds), lives_(lives) {
+  NameRanges();
+  NameSenders();
+  NameLives();
+  FindUses();
+}
+
+std::uint32_t GatherGroups::Named(const std::string& name) {
+  const auto [entry, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+  if (added) names_.push_back(name);
+  return entry->second;
+}
+
+void GatherGroups::NameRanges() {
+  const auto nodes = grounds_.file.scopes().nodes();
+  of_range_.assign(nodes.size(), kNoGroup);
+  for (std::uint32_t id = 1; id < nodes.size(); ++id) {
+    if (!nodes[id].defined) continue;
+    of_range_[id] = of_range_[nodes[id].parent];
+    if ((nodes[id].flags & record::kScopeUser) == 0) continue;
+    if (const auto module = ModuleInRange(grounds_.file.Text(nodes[id].name))) of_range_[id] = Named(*module);
+  }
+}
+
+// The buffers of a call follow each other, the one that is sent first.
+void GatherGroups::NameSenders() {
+  for (std::size_t i = 1; i < lives_.mentions.size(); ++i) {
+    const Mention &sent = lives_.mentions[i - 1], &received = lives_.mentions[i];
+    if (sent.slot != received.slot || sent.facts == 0 || received.facts == 0) continue;
+    const format::Slot& slot = grounds_.file.slots()[sent.slot];
+    if (slot.kind() != record::Kind::kCollective ||
+        slot.As<record::Collective>().operation != record::Operation::kAllGather) {
+      continue;
+    }
+    const std::uint64_t name = lives_.facts[sent.facts].name;
+    if (name == kNever) continue;
+    const auto& record = grounds_.file.slots()[name].As<record::Name>();
+    if (record.category != record::NameCategory::kParameter) continue;
+    of_output_[received.facts] = Named(Parent(grounds_.file.Text(record.text)));
+  }
+}
+
+void GatherGroups::NameLives() {
+  of_life_.assign(lives_.lives.size(), kNoGroup);
+  for (std::uint64_t i = 0; i < lives_.lives.size(); ++i) {
+    const Life& life = lives_.lives[i];
+    if (!IsGathered(life)) continue;
+    const std::uint32_t scope = replay::ScopeOf(grounds_.file.slots()[life.begin]);
+    if (scope < of_range_.size() && of_range_[scope] != kNoGroup) {
+      of_life_[i] = of_range_[scope];
+    } else if (const auto output = of_output_.find(life.facts); output != of_output_.end()) {
+      of_life_[i] = output->second;
+    } else {
+      const std::string name = NameOf(grounds_, lives_, life);
+      of_life_[i] = Named(name.empty() ? MemberOf(grounds_, lives_, life) : Parent(name));
+    }
+  }
+}
+
+void GatherGroups::FindUses() {
+  const auto nodes = grounds_.file.scopes().nodes();
+  of_scope_.assign(nodes.size(), kNoGroup);
+  absl::flat_hash_map<std::uint32_t, std::uint32_t> of_module;  // by the module's scope
+  for (std::uint32_t id = 1; id < nodes.size(); ++id) {
+    const std::uint32_t module = grounds_.scopes.Get(id).module;
+    if (module == 0) continue;
+    const auto [entry, added] = of_module.try_emplace(module, kNoGroup);
+    if (added) {
+      for (std::string name = grounds_.file.Text(nodes[module].name); !name.empty(); name = Parent(name)) {
+        const auto group = by_name_.find(name);
+        if (group == by_name_.end()) continue;
+        entry->second = group->second;
+        break;
+      }
+    }
+    of_scope_[id] = entry->second;
+  }
+}
+
+}  // namespace ledger::attribution

@@ -1,0 +1,17 @@
+// Gathered parameters of a sharded model, where nobody names them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ledger/attribution/lives.h"
+#include "ledger/format/ledger_file.h"
+
+namespace ledger::attribution {
+
+// Marks (Facts::role) the blocks that the output of an all-gather is copied to: allocated one after the other, nothing
+// in between, by the thread that gathered, while the output is alive; and together of the output's size, but for
+// rounding.
+void InferGathers(const format::LedgerFile& file, std::int8_t device, DeviceLives& lives);
+
+}  // namespace ledger::attribution
