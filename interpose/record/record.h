@@ -404,7 +404,7 @@ enum class NameCategory : std::uint8_t {
   kWorkspace = 9,  // memory that a library was lent to work in: said by its hook, with layer kRuntime
 };
 
-// Holds for the block that contains the address, for the block's whole life, unless kNameFromNow is set.
+// Holds for the block that contains the address, for the block's whole life.
 struct Name {
   Commit commit;
   std::uint64_t ticks;
@@ -420,7 +420,6 @@ struct Name {
   std::uint8_t reserved[5];
 };
 inline constexpr std::uint8_t kNameSharded = 1;    // the storage holds this rank's shard
-inline constexpr std::uint8_t kNameFromNow = 2;    // the block had another use before
 inline constexpr std::uint8_t kNameFromGraph = 4;  // said by the gradient accumulator, not by the agent
 
 // Reasons for which something could not be recorded; FileHeader::losses is indexed by them.
