@@ -1,6 +1,5 @@
 // Older forms of entry points that newer ones replaced without changing what they take, and calls that have nothing to
 // do on a device that isn't there.
-#include <cstring>
 
 #include "tools/simgpu/driver/context.h"
 #include "tools/simgpu/driver/stream.h"
@@ -81,20 +80,6 @@ SIMGPU_API cuLogsDumpToMemory(CUlogIterator*, char* buffer, size_t* bytes, unsig
   if (*bytes > 0) *buffer = '\0';
   *bytes = 0;
   return CUDA_SUCCESS;
-}
-
-// ---- Events of another process: work there is done when it is issued, so its events are always complete.
-
-SIMGPU_API cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent) {
-  SIMGPU_ENTER();
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::memset(handle, 0, sizeof *handle);
-  std::memcpy(handle->reserved, "simgpu event", 13);
-  return CUDA_SUCCESS;
-}
-SIMGPU_API cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
-  if (std::memcmp(handle.reserved, "simgpu event", 13) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
 // ---- Where memory is: hints, which change nothing

@@ -2,12 +2,15 @@
 #include "tools/simgpu/driver/event.h"
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <unordered_set>
 #include <utility>
 
 namespace simgpu {
 namespace {
+
+constexpr char kSharedEvent[] = "simgpu event";  // what a CUipcEventHandle holds
 
 std::unordered_set<Event*>& Known() {
   static auto* known = new std::unordered_set<Event*>;
@@ -47,6 +50,7 @@ void RecordNow(CUevent handle, std::shared_ptr<std::uint64_t> synchronized) {
 using simgpu::Event;
 using simgpu::EventOf;
 using simgpu::Guard;
+using simgpu::kSharedEvent;
 using simgpu::Stream;
 
 SIMGPU_API cuEventCreate(CUevent* handle, unsigned flags) {
@@ -167,6 +171,25 @@ SIMGPU_API cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent
   const std::int64_t nanoseconds = end->time_ns - start->time_ns;
   *milliseconds = static_cast<float>(nanoseconds == 0 ? 500 : nanoseconds) * 1e-6f;
   return CUDA_SUCCESS;
+}
+
+// ---- Events of another process: work there is done when it is issued, so its events are always complete.
+
+SIMGPU_API cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event_handle) {
+  SIMGPU_ENTER();
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Guard guard;
+  const Event* event = EventOf(event_handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if ((event->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_VALUE;
+  *handle = {};
+  std::memcpy(handle->reserved, kSharedEvent, sizeof(kSharedEvent));
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuIpcOpenEventHandle(CUevent* event, CUipcEventHandle handle) {
+  if (std::memcmp(handle.reserved, kSharedEvent, sizeof(kSharedEvent)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 }
 
 #undef cuEventElapsedTime

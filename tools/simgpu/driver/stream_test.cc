@@ -102,6 +102,20 @@ TEST_CASE("Events without lag are complete at once") {
   REQUIRE(cuEventQuery(end) == CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_CASE("Events for other processes are shared as such, or not at all") {
+  const TestContext context;
+  CUevent shared = nullptr, plain = nullptr, opened = nullptr;
+  CUipcEventHandle handle = {};
+  REQUIRE(cuIpcGetEventHandle(&handle, nullptr) == CUDA_ERROR_INVALID_HANDLE);
+  REQUIRE_OK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
+  REQUIRE(cuIpcGetEventHandle(&handle, plain) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cuIpcOpenEventHandle(&opened, handle) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE_OK(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+  REQUIRE_OK(cuIpcGetEventHandle(&handle, shared));
+  REQUIRE_OK(cuIpcOpenEventHandle(&opened, handle));
+  REQUIRE_OK(cuEventQuery(opened));
+}
+
 // Run with SIMGPU_EVENT_LAG=2.
 TEST_CASE("With a lag, an event completes after that many operations, or at a synchronisation", "[.lag]") {
   const TestContext context;
