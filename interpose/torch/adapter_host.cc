@@ -27,14 +27,12 @@ constinit std::atomic<const Adapter*> g_adapter{nullptr};
 
 bool Recording() { return Active(); }
 
-void PushOp(const void* identity, std::uint8_t flags, FramePart part, std::uint32_t origin, const char* name,
-            std::size_t name_bytes) {
-  PushFrame(FrameInfo{identity, Layer::kOp, flags, part, origin}, std::string_view(name, name_bytes));
+void PushOp(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes) {
+  PushFrame(FrameInfo{identity, Layer::kOp, flags}, std::string_view(name, name_bytes));
 }
 
 FrameStack* PushRange(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes) {
-  return PushFrame(FrameInfo{identity, Layer::kOp, flags, FramePart::kWhole, 0},
-                   InternAlways(std::string_view(name, name_bytes)));
+  return PushFrame(FrameInfo{identity, Layer::kOp, flags}, InternAlways(std::string_view(name, name_bytes)));
 }
 
 void AppendAny(void* record) {
@@ -120,6 +118,7 @@ const char* Attach(const Path& path, std::string_view version) {
   if (version != adapter->built_for) return "it was built for another version of the framework";
   g_host.steps_with_ops = CurrentOptions().steps_with_ops;
   if (const char* const reason = adapter->attach(&g_host); reason != nullptr) return reason;
+  SetNodeFinder(adapter->current_node);
   g_adapter.store(adapter, std::memory_order_release);
   return "";
 }

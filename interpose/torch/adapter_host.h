@@ -19,6 +19,9 @@ void LoadAdapter(std::string_view framework_version);
 std::uint64_t TakeRequestedBytes(std::uint64_t address);  // 0: not known
 bool TakePendingFree(std::uint64_t address);              // true: streams still use it
 
+// Has the adapter been told of a gradient yet? The framework's version decides whether it is.
+bool AdapterSeesGradients();  // autograd_hooks.cc
+
 // The folder that libledger.so lies in, without a slash at the end; empty when it cannot be found.
 std::string_view LibraryDirectory();
 

@@ -15,17 +15,20 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 2;
+inline constexpr std::uint32_t kAdapterInterface = 3;
 
-// The engine puts a frame of its own around a backward node. The node's frame takes its place where it is there.
-enum class FramePart : std::uint8_t { kWhole, kEngine, kNode };
+// A backward node.
+struct NodeInfo {
+  const void* node;
+  std::uint32_t text;    // its name
+  std::uint32_t origin;  // the scope of its forward; 0: not known
+};
 
 struct AdapterHost {
   std::uint32_t steps_with_ops;  // setting LEDGER_OPS
   bool (*recording)();
   // See scope_frames.h. Names that are not copied stay valid until the frame is left.
-  void (*push_op)(const void* identity, std::uint8_t flags, FramePart part, std::uint32_t origin, const char* name,
-                  std::size_t name_bytes);
+  void (*push_op)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
   FrameStack* (*push_range)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
   void (*pop)(const void* identity);
   void (*end)(FrameStack* stack, const void* identity);
@@ -54,6 +57,11 @@ struct Adapter {
   void (*saved_tensor)(const void* saved_variable, const void* tensor, bool is_output);
   // When the framework made a node of the graph; `node` is a `const c10::intrusive_ptr<torch::autograd::Node>*`.
   void (*node_created)(const void* node);
+  // The node that this thread is inside of; false: none. Called under the allocator's lock: takes no other lock than
+  // the C library's, above all not the interpreter's.
+  bool (*current_node)(NodeInfo* info);
+  // After a gradient was stored, or added to; `node` is a `const torch::autograd::AccumulateGrad*`.
+  void (*gradient_accumulated)(const void* node);
 };
 inline constexpr char kAdapterSymbol[] = "ledger_torch_adapter";
 

@@ -5,6 +5,7 @@
 #include "interpose/core/definitions.h"
 #include "interpose/core/recorder.h"
 #include "interpose/torch/adapter_host.h"
+#include "interpose/torch/module_calls.h"
 #include "interpose/torch/scope_frames.h"
 
 namespace ledger {
@@ -51,7 +52,7 @@ record::Commit AgentCommit(Kind kind, std::int8_t device = record::kNoDevice) {
 
 Object* IsRecording(Object*, Object* const*, std::intptr_t) { return Number(Active() ? 1 : 0); }
 
-Object* HasAdapter(Object*, Object* const*, std::intptr_t) { return Number(AttachedAdapter() != nullptr ? 1 : 0); }
+Object* SeesGradients(Object*, Object* const*, std::intptr_t) { return Number(AdapterSeesGradients() ? 1 : 0); }
 
 // text(name) → id
 Object* Intern(Object*, Object* const* values, std::intptr_t count) {
@@ -66,16 +67,8 @@ Object* EnterModule(Object*, Object* const* values, std::intptr_t count) {
   const Arguments arguments(values, count);
   const auto flags = static_cast<std::uint8_t>(arguments.Number(2) | record::kScopeModule);
   const bool outermost = !InsideModule();
-  PushFrame(FrameInfo{arguments.Identity(0), Layer::kAgent, flags, FramePart::kWhole, 0},
-            static_cast<std::uint32_t>(arguments.Number(1)));
+  PushFrame(FrameInfo{arguments.Identity(0), Layer::kAgent, flags}, static_cast<std::uint32_t>(arguments.Number(1)));
   return Number(outermost ? 1 : 0);
-}
-
-// leave(identity) → 1: it was the thread's outermost one
-Object* LeaveModule(Object*, Object* const* values, std::intptr_t count) {
-  const bool inside = InsideModule();
-  PopFrame(Arguments(values, count).Identity(0));
-  return Number(inside && !InsideModule() ? 1 : 0);
 }
 
 // phase(kind, step, text id)
@@ -88,6 +81,7 @@ Object* EnterPhase(Object*, Object* const* values, std::intptr_t count) {
   phase.text = static_cast<std::uint32_t>(arguments.Number(2));
   phase.scope = CurrentScope();
   SetWaitingScope(phase.phase == record::PhaseKind::kBackward ? phase.scope : 0);
+  SetPhaseOfCalls(phase.phase);
   if (Active()) Append(phase);
   return Number(0);
 }
@@ -143,11 +137,12 @@ Object* KeepOutOfMemoryCallback(Object*, Object* const* values, std::intptr_t co
 // The interpreter keeps pointers to these.
 constinit python::MethodDef g_methods[] = {
     {"recording", IsRecording, python::kFastCall, nullptr},
-    {"has_adapter", HasAdapter, python::kFastCall, nullptr},
+    {"sees_gradients", SeesGradients, python::kFastCall, nullptr},
     {"text", Intern, python::kFastCall, nullptr},
     {"inside_module", IsInsideModule, python::kFastCall, nullptr},
     {"enter", EnterModule, python::kFastCall, nullptr},
-    {"leave", LeaveModule, python::kFastCall, nullptr},
+    {"observe_calls", ObserveCalls, python::kFastCall, nullptr},
+    {"call", CallModule, python::kFastCall, nullptr},
     {"phase", EnterPhase, python::kFastCall, nullptr},
     {"name", GiveName, python::kFastCall, nullptr},
     {"saved", GiveSavedTensor, python::kFastCall, nullptr},

@@ -1,5 +1,6 @@
-// Two functions of autograd that are called across library borders, and so pass through here on their way: one when a
-// tensor is saved for backward, one when a node of the graph is complete.
+// Functions of autograd that are called across library borders, or through tables that the loader fills in, and so pass
+// through here on their way: when a tensor is saved for backward, when a node of the graph is complete, and when a
+// gradient is accumulated.
 //
 // The framework makes a SavedVariable for every tensor that a node keeps for backward. Its constructor is called across
 // library borders; the adapter, when there is one, looks at what was saved.
@@ -32,6 +33,18 @@ using Constructor = void(void* self, const void* tensor, bool is_output, bool is
 
 using NodeCreated = void(const void* node);
 
+// torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&), which returns such a vector: a virtual function.
+#define LEDGER_ACCUMULATE_GRAD "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vectorIN2at6TensorESaIS4_EE"
+
+// Stands for the vector. What has a destructor of its own is returned in memory of the caller's, and we pass it on.
+struct Tensors {
+  ~Tensors();
+  void* members[3];
+};
+using AccumulateGrad = Tensors(void* self, void* gradients);
+
+constinit std::atomic<AccumulateGrad*> g_accumulate_grad{nullptr};
+constinit std::atomic<bool> g_sees_gradients{false};
 constinit std::atomic<Constructor*> g_saved_variable{nullptr};
 constinit std::atomic<NodeCreated*> g_node_created{nullptr};
 
@@ -60,11 +73,32 @@ Function* Original(const char* name, Function* ours, std::atomic<Function*>& kep
   return original != nullptr ? original : FindOriginal(name, ours, kept);
 }
 
+// Tells the adapter of a gradient when it goes out of scope. Not when the framework's function throws: there is nothing
+// to tell then, and nothing to undo.
+class AfterAccumulation {
+ public:
+  explicit AfterAccumulation(const void* node) : node_(node) {}
+  ~AfterAccumulation() {
+    const Adapter* const adapter = AttachedAdapter();
+    if (adapter == nullptr) return;
+    g_sees_gradients.store(true, std::memory_order_relaxed);
+    if (Active()) adapter->gradient_accumulated(node_);
+  }
+  AfterAccumulation(const AfterAccumulation&) = delete;
+  AfterAccumulation& operator=(const AfterAccumulation&) = delete;
+
+ private:
+  const void* node_;
+};
+
 }  // namespace
+
+bool AdapterSeesGradients() { return g_sees_gradients.load(std::memory_order_relaxed); }
 
 extern "C" {
 Constructor LedgerSavedVariable __asm__(LEDGER_SAVED_VARIABLE) __attribute__((visibility("default")));
 NodeCreated LedgerNodeCreated __asm__(LEDGER_NODE_CREATED) __attribute__((visibility("default")));
+AccumulateGrad LedgerAccumulateGrad __asm__(LEDGER_ACCUMULATE_GRAD) __attribute__((visibility("default")));
 
 void LedgerSavedVariable(void* self, const void* tensor, bool is_output, bool is_inplace_on_view) {
   Constructor* const original = Original(LEDGER_SAVED_VARIABLE, LedgerSavedVariable, g_saved_variable);
@@ -77,6 +111,12 @@ void LedgerSavedVariable(void* self, const void* tensor, bool is_output, bool is
 void LedgerNodeCreated(const void* node) {
   if (const Adapter* const adapter = AttachedAdapter(); adapter != nullptr && Active()) adapter->node_created(node);
   return Original(LEDGER_NODE_CREATED, LedgerNodeCreated, g_node_created)(node);
+}
+
+Tensors LedgerAccumulateGrad(void* self, void* gradients) {
+  AccumulateGrad* const original = Original(LEDGER_ACCUMULATE_GRAD, LedgerAccumulateGrad, g_accumulate_grad);
+  const AfterAccumulation after(self);
+  return original(self, gradients);
 }
 }  // extern "C"
 

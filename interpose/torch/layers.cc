@@ -17,6 +17,7 @@ constinit std::atomic<bool> g_layers_requested{false};
 namespace {
 
 using python::Api;
+using python::ExceptionSaver;
 using python::Object;
 
 constexpr std::string_view kAgentSetting = "layer.agent";
@@ -31,21 +32,6 @@ sys.modules["ledger_agent"] = module
 spec.loader.exec_module(module)
 module.start(native)
 )";
-
-// Keeps an exception that the program may be handling at this moment.
-class ExceptionSaver {
- public:
-  explicit ExceptionSaver(const Api& api) : api_(api) { api_.PyErr_Fetch(&type_, &value_, &traceback_); }
-  ~ExceptionSaver() { api_.PyErr_Restore(type_, value_, traceback_); }
-  ExceptionSaver(const ExceptionSaver&) = delete;
-  ExceptionSaver& operator=(const ExceptionSaver&) = delete;
-
- private:
-  const Api& api_;
-  Object* type_ = nullptr;
-  Object* value_ = nullptr;
-  Object* traceback_ = nullptr;
-};
 
 bool SetText(const Api& api, Object* dict, const char* key, std::string_view text) {
   Object* const value = api.PyUnicode_FromStringAndSize(text.data(), static_cast<std::intptr_t>(text.size()));

@@ -32,12 +32,17 @@ inline constexpr int kFileInput = 257;    // Py_file_input
   X(PyImport_GetModuleDict, Object* (*)())                                \
   X(PyDict_New, Object* (*)())                                            \
   X(PyDict_GetItemString, Object* (*)(Object*, const char*))              \
+  X(PyDict_GetItem, Object* (*)(Object*, Object*))                        \
   X(PyDict_SetItemString, int (*)(Object*, const char*, Object*))         \
   X(PyObject_GetAttrString, Object* (*)(Object*, const char*))            \
+  X(PyObject_Call, Object* (*)(Object*, Object*, Object*))                \
+  X(PyObject_CallFunctionObjArgs, Object* (*)(Object*, ...))              \
   X(PyObject_CallObject, Object* (*)(Object*, Object*))                   \
   X(PyObject_Str, Object* (*)(Object*))                                   \
   X(PyUnicode_FromStringAndSize, Object* (*)(const char*, std::intptr_t)) \
   X(PyUnicode_AsUTF8AndSize, const char* (*)(Object*, std::intptr_t*))    \
+  X(PyTuple_GetItem, Object* (*)(Object*, std::intptr_t))                 \
+  X(PyLong_FromVoidPtr, Object* (*)(void*))                               \
   X(PyLong_FromLong, Object* (*)(long))                                   \
   X(PyLong_AsUnsignedLongLongMask, unsigned long long (*)(Object*))       \
   X(PyCFunction_NewEx, Object* (*)(MethodDef*, Object*, Object*))         \
@@ -54,5 +59,20 @@ struct Api {
 
 // Null where the process has no (complete) interpreter. Looked up at the first call; needs no interpreter's lock.
 const Api* Find();
+
+// Keeps an exception that the program may be handling at this moment.
+class ExceptionSaver {
+ public:
+  explicit ExceptionSaver(const Api& api) : api_(api) { api_.PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~ExceptionSaver() { api_.PyErr_Restore(type_, value_, traceback_); }
+  ExceptionSaver(const ExceptionSaver&) = delete;
+  ExceptionSaver& operator=(const ExceptionSaver&) = delete;
+
+ private:
+  const Api& api_;
+  Object* type_ = nullptr;
+  Object* value_ = nullptr;
+  Object* traceback_ = nullptr;
+};
 
 }  // namespace ledger::python

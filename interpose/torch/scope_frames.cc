@@ -25,8 +25,7 @@ struct Frame {
   std::uint32_t origin;
   record::Layer source;
   std::uint8_t flags;
-  FramePart part;
-  bool in_place_of_last;  // the frame below stands for the same thing and is left out of the path
+  bool is_node;
 };
 
 }  // namespace
@@ -45,6 +44,7 @@ namespace {
 
 constinit std::atomic<std::uint32_t> g_waiting_scope{0};
 constinit std::atomic<bool> g_without_ranges{false};
+constinit std::atomic<NodeFinder> g_find_node{nullptr};
 constinit SpinLock g_lock;  // guards the list of unused stacks, and the key
 constinit FrameStack* g_unused = nullptr;
 constinit pthread_key_t g_key = 0;
@@ -105,8 +105,8 @@ std::uint32_t ResolveTo(FrameStack& stack, std::uint32_t ranges, std::uint32_t d
       frame.scope = ScopeAbove(stack, at);
       continue;
     }
-    const std::uint32_t parent = ScopeAbove(stack, frame.in_place_of_last && at > 0 ? at - 1 : at);
-    frame.scope = ScopeUnder(parent, ScopeKind{frame.source, frame.flags, frame.origin}, TextOfFrame(frame));
+    const ScopeKind kind = {frame.source, frame.flags, frame.origin};
+    frame.scope = ScopeUnder(ScopeAbove(stack, at), kind, TextOfFrame(frame));
   }
   if (stack.resolved < depth) stack.resolved = depth;
   return ScopeAbove(stack, depth);
@@ -129,41 +129,83 @@ void DropEnded(FrameStack& stack) {
   if (depth != stack.depth) Truncate(stack, depth);
 }
 
-// The frame that is left knew where it comes from; the one below, which stands for the same thing, goes on with that.
-void TakeOrigin(FrameStack& stack, std::uint32_t depth) {
-  Frame& below = stack.frames[depth - 1];
-  if (below.origin == stack.frames[depth].origin) return;
-  below.origin = stack.frames[depth].origin;
-  if (stack.resolved >= depth) stack.resolved = depth - 1;
+// A new innermost frame; null: there is no room.
+Frame* Add(FrameStack& stack, const void* identity, record::Layer source, std::uint8_t flags) {
+  const std::uint32_t depth = stack.depth;
+  if (depth == kMaxFrames) [[unlikely]] {
+    if (stack.dropped++ == 0) Count(record::Loss::kRangeDepth);
+    return nullptr;
+  }
+  Frame& frame = stack.frames[depth];
+  frame.identity.store(identity, std::memory_order_relaxed);
+  frame.origin = 0;
+  frame.source = source;
+  frame.is_node = false;
+  // What runs inside recomputed code is recomputed; a backward node inside it is not.
+  const std::uint8_t inherited =
+      depth > 0 && (flags & record::kScopeBackward) == 0 ? stack.frames[depth - 1].flags & record::kScopeRecompute : 0;
+  frame.flags = static_cast<std::uint8_t>(flags | inherited);
+  stack.depth = depth + 1;
+  if ((flags & record::kScopeModule) != 0) stack.modules = depth + 1;
+  return &frame;
+}
+
+// The innermost node among the frames; null: none.
+const Frame* InnermostNode(const FrameStack& stack) {
+  for (std::uint32_t at = stack.depth; at > 0; --at) {
+    if (stack.frames[at - 1].is_node) return &stack.frames[at - 1];
+  }
+  return nullptr;
+}
+
+// An odd address: a node may be gone, and its address be that of something else by now.
+const void* IdentityOf(const NodeInfo& node) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(node.node) | 1);
+}
+
+bool IsFrameOf(const Frame& frame, const NodeInfo& node) {
+  return frame.identity.load(std::memory_order_relaxed) == IdentityOf(node) && frame.text == node.text &&
+         frame.origin == node.origin;
+}
+
+// Makes the frames agree with the backward node that the thread is inside of, null for none. An innermost frame of
+// another node has ended. A node with frames on top of it has not, for they were entered inside it: then this one runs
+// inside that one.
+void TakeNode(FrameStack& stack, const NodeInfo* node) {
+  DropEnded(stack);
+  const std::uint32_t depth = stack.depth;
+  if (depth > 0 && stack.frames[depth - 1].is_node) {
+    if (node != nullptr && IsFrameOf(stack.frames[depth - 1], *node)) return;
+    Truncate(stack, depth - 1);
+  }
+  if (node == nullptr) return;
+  const Frame* const innermost = InnermostNode(stack);
+  if (innermost != nullptr && IsFrameOf(*innermost, *node)) return;
+  Frame* const frame = Add(stack, IdentityOf(*node), record::Layer::kOp, record::kScopeBackward);
+  if (frame == nullptr) return;
+  frame->is_node = true;
+  frame->origin = node->origin;
+  frame->name = nullptr;
+  frame->text = node->text;
+}
+
+// The thread's frames, with the node that it is inside of; null: it has none, and none were asked for.
+FrameStack* Frames(bool wanted) {
+  const NodeFinder find = g_find_node.load(std::memory_order_acquire);
+  NodeInfo node;
+  const bool inside = find != nullptr && find(&node);
+  FrameStack* stack = t_thread.frames;
+  if (stack == nullptr) [[unlikely]] {
+    if (inside || wanted) stack = NewStack();
+    if (stack == nullptr) return nullptr;
+  }
+  TakeNode(*stack, inside ? &node : nullptr);
+  return stack;
 }
 
 Frame* Enter(const FrameInfo& info) {
-  FrameStack* stack = t_thread.frames;
-  if (stack == nullptr) [[unlikely]] {
-    stack = NewStack();
-    if (stack == nullptr) return nullptr;
-  }
-  DropEnded(*stack);
-  const std::uint32_t depth = stack->depth;
-  if (depth == kMaxFrames) [[unlikely]] {
-    if (stack->dropped++ == 0) Count(record::Loss::kRangeDepth);
-    return nullptr;
-  }
-  Frame& frame = stack->frames[depth];
-  frame.identity.store(info.identity, std::memory_order_relaxed);
-  frame.origin = info.origin;
-  frame.source = info.source;
-  frame.part = info.part;
-  frame.in_place_of_last =
-      info.part == FramePart::kNode && depth > 0 && stack->frames[depth - 1].part == FramePart::kEngine;
-  // What runs inside recomputed code is recomputed; a backward node inside it is not.
-  const std::uint8_t inherited = depth > 0 && (info.flags & record::kScopeBackward) == 0
-                                     ? stack->frames[depth - 1].flags & record::kScopeRecompute
-                                     : 0;
-  frame.flags = static_cast<std::uint8_t>(info.flags | inherited);
-  stack->depth = depth + 1;
-  if ((info.flags & record::kScopeModule) != 0) stack->modules = depth + 1;
-  return &frame;
+  FrameStack* const stack = Frames(true);
+  return stack == nullptr ? nullptr : Add(*stack, info.identity, info.source, info.flags);
 }
 
 // Ranges with ever new names ("step 17") would multiply the paths of ops without end. Before the room for scopes is
@@ -199,7 +241,6 @@ void PopFrame(const void* identity) {
   for (std::uint32_t at = stack->depth; at > 0; --at) {
     if (stack->frames[at - 1].identity.load(std::memory_order_relaxed) == identity) {
       Truncate(*stack, at - 1);
-      if (stack->frames[at - 1].in_place_of_last && at > 1) TakeOrigin(*stack, at - 1);
       return;
     }
   }
@@ -226,11 +267,11 @@ std::uint32_t PlaceScope() {
 
 std::uint32_t RefineScope(std::uint32_t ranges) {
   ranges = OwnOrWaitingRanges(ranges);
-  FrameStack* const stack = t_thread.frames;
-  if (stack == nullptr || stack->depth == 0) return ranges;
-  DropEnded(*stack);
-  return ResolveTo(*stack, ranges, stack->depth);
+  FrameStack* const stack = Frames(false);
+  return stack == nullptr || stack->depth == 0 ? ranges : ResolveTo(*stack, ranges, stack->depth);
 }
+
+void SetNodeFinder(NodeFinder finder) { g_find_node.store(finder, std::memory_order_release); }
 
 void SetWaitingScope(std::uint32_t scope) { g_waiting_scope.store(scope, std::memory_order_relaxed); }
 

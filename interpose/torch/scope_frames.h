@@ -5,6 +5,9 @@
 // looks the path up and remembers it in the frames. Frames are told apart by identity, not by depth: an exception, or a
 // range that ends out of order, takes the frames above it along; one that ends on another thread is taken out there.
 //
+// Backward nodes have neither a beginning nor an end here: having the framework report them costs more than all else
+// that is recorded. Whenever a frame is entered or a scope is wanted, it is looked which node the thread is inside of.
+//
 // A stack belongs to its thread. Other threads do no more than clear a frame's identity (EndElsewhere); stacks are
 // never given back to the system, so that they can do it at any time.
 #pragma once
@@ -21,8 +24,6 @@ struct FrameInfo {
   const void* identity;  // not null, unlike that of every other open frame of the thread
   record::Layer source;  // kOp or kAgent
   std::uint8_t flags;    // record::kScope...
-  FramePart part;
-  std::uint32_t origin;  // of a backward node
 };
 
 // Enters a frame. `name` must stay valid until the frame is left on this very thread.
@@ -44,6 +45,10 @@ std::uint32_t PlaceScope();
 
 // The scope of the thread's ranges and frames; of the thread that waits for backward, where this one has neither.
 std::uint32_t RefineScope(std::uint32_t ranges);
+
+// Where to ask for the backward node that a thread is inside of.
+using NodeFinder = bool (*)(NodeInfo* info);
+void SetNodeFinder(NodeFinder finder);
 
 // The scope in which somebody waits for the backward that runs now; 0: none does.
 void SetWaitingScope(std::uint32_t scope);

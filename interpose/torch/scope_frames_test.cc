@@ -16,9 +16,8 @@ using record::Layer;
 // Identities are addresses that nothing is ever read from.
 const void* Id(std::uintptr_t number) { return reinterpret_cast<const void*>(number); }
 
-void Push(std::uintptr_t identity, std::string_view name, std::uint8_t flags = 0, FramePart part = FramePart::kWhole,
-          std::uint32_t origin = 0) {
-  PushFrame(FrameInfo{Id(identity), Layer::kOp, flags, part, origin}, name);
+void Push(std::uintptr_t identity, std::string_view name, std::uint8_t flags = 0) {
+  PushFrame(FrameInfo{Id(identity), Layer::kOp, flags}, name);
 }
 
 // A thread of its own: no ranges, no frames, whatever other tests left open.
@@ -69,8 +68,7 @@ TEST_CASE("Leaving a frame leaves what is inside it; leaving an unknown one does
 TEST_CASE("A frame can end on another thread") {
   OnNewThread([] {
     Push(1, "outer");
-    FrameStack* const stack =
-        PushFrame(FrameInfo{Id(2), Layer::kOp, record::kScopeUser, FramePart::kWhole, 0}, InternAlways("range"));
+    FrameStack* const stack = PushFrame(FrameInfo{Id(2), Layer::kOp, record::kScopeUser}, InternAlways("range"));
     REQUIRE(stack != nullptr);
     CHECK(RefineScope(0) == Path(Path(0, "outer"), "range", record::kScopeUser));
     std::thread([stack] { EndFrame(stack, Id(2)); }).join();
@@ -94,22 +92,101 @@ TEST_CASE("What runs inside recomputation is recomputed, but for backward nodes"
   });
 }
 
-TEST_CASE("A node takes the place of the engine's frame, and leaves it its origin") {
+// The backward node that the calling thread is inside of.
+thread_local const NodeInfo* t_node = nullptr;
+
+bool FindNode(NodeInfo* info) {
+  if (t_node == nullptr) return false;
+  *info = *t_node;
+  return true;
+}
+
+// Makes the frames look for nodes, as the adapter does.
+class Nodes {
+ public:
+  Nodes() { SetNodeFinder(FindNode); }
+  ~Nodes() { SetNodeFinder(nullptr); }
+  NodeInfo Make(std::uintptr_t address, std::string_view name, std::uint32_t origin = 0) const {
+    return {Id(address), InternAlways(name), origin};
+  }
+};
+
+std::uint32_t NodePath(std::uint32_t parent, std::string_view name, std::uint32_t origin = 0) {
+  return Path(parent, name, record::kScopeBackward, origin);
+}
+
+TEST_CASE("A scope has the node that runs, with its origin, as long as it runs") {
   OnNewThread([] {
+    const Nodes nodes;
     const std::uint32_t origin = Path(0, "module");
-    const std::uint32_t node = Path(0, "MmBackward0", record::kScopeBackward, origin);
-    Push(1, "MmBackward0", record::kScopeBackward, FramePart::kEngine);
-    CHECK(RefineScope(0) == Path(0, "MmBackward0", record::kScopeBackward));
-    Push(2, "MmBackward0", record::kScopeBackward, FramePart::kNode, origin);
-    CHECK(RefineScope(0) == node);
+    const NodeInfo first = nodes.Make(16, "MmBackward0", origin);
+    const NodeInfo second = nodes.Make(32, "AddBackward0");
+    t_node = &first;
+    CHECK(RefineScope(0) == NodePath(0, "MmBackward0", origin));
+    CHECK(RefineScope(0) == NodePath(0, "MmBackward0", origin));
+    t_node = &second;
+    CHECK(RefineScope(0) == NodePath(0, "AddBackward0"));
+    t_node = nullptr;
+    CHECK(RefineScope(0) == 0);
+  });
+}
+
+TEST_CASE("What a node enters is inside it, and a node that follows is not inside that") {
+  OnNewThread([] {
+    const Nodes nodes;
+    const NodeInfo first = nodes.Make(16, "MmBackward0");
+    const NodeInfo second = nodes.Make(32, "AddBackward0");
+    Push(1, "range", record::kScopeUser);
+    const std::uint32_t range = Path(0, "range", record::kScopeUser);
+    t_node = &first;
+    Push(2, "aten::mm");
+    CHECK(RefineScope(0) == Path(NodePath(range, "MmBackward0"), "aten::mm"));
     PopFrame(Id(2));
-    CHECK(RefineScope(0) == node);
-    PopFrame(Id(1));
-    // Without the engine's frame (ops are not observed) the node stands below whatever there is.
-    Push(3, "range", record::kScopeUser);
-    Push(4, "MmBackward0", record::kScopeBackward, FramePart::kNode, origin);
-    CHECK(RefineScope(0) == Path(Path(0, "range", record::kScopeUser), "MmBackward0", record::kScopeBackward, origin));
+    t_node = &second;
+    Push(3, "aten::add");
+    CHECK(RefineScope(0) == Path(NodePath(range, "AddBackward0"), "aten::add"));
     PopFrame(Id(3));
+    t_node = nullptr;
+    CHECK(RefineScope(0) == range);
+    PopFrame(Id(1));
+    CHECK(RefineScope(0) == 0);
+  });
+}
+
+TEST_CASE("A backward inside a node's backward is inside that node, which goes on after it") {
+  OnNewThread([] {
+    const Nodes nodes;
+    const NodeInfo outer = nodes.Make(16, "CheckpointFunctionBackward");
+    const NodeInfo inner = nodes.Make(32, "MmBackward0");
+    t_node = &outer;
+    Push(1, "layer", record::kScopeModule | record::kScopeRecompute);
+    const std::uint32_t layer =
+        Path(NodePath(0, "CheckpointFunctionBackward"), "layer", record::kScopeModule | record::kScopeRecompute);
+    t_node = &inner;
+    CHECK(RefineScope(0) == NodePath(layer, "MmBackward0"));
+    t_node = &outer;
+    CHECK(RefineScope(0) == layer);
+    PopFrame(Id(1));
+    CHECK(RefineScope(0) == NodePath(0, "CheckpointFunctionBackward"));
+    t_node = nullptr;
+    CHECK(RefineScope(0) == 0);
+  });
+}
+
+TEST_CASE("A node at the address of one that is gone is another node") {
+  OnNewThread([] {
+    const Nodes nodes;
+    const NodeInfo gone = nodes.Make(16, "MmBackward0");
+    const NodeInfo next = nodes.Make(16, "AddBackward0");
+    t_node = &gone;
+    CHECK(RefineScope(0) == NodePath(0, "MmBackward0"));
+    t_node = &next;
+    CHECK(RefineScope(0) == NodePath(0, "AddBackward0"));
+    // A frame of something else at that address is not taken for the node's.
+    Push(16, "op");
+    PopFrame(Id(16));
+    CHECK(RefineScope(0) == NodePath(0, "AddBackward0"));
+    t_node = nullptr;
   });
 }
 

@@ -12,9 +12,13 @@ namespace ledger::adapter {
 // What libledger.so offers. Set before anything else of the adapter runs.
 const AdapterHost& Host();
 
-void StartOps();        // ops.cc: scopes of operators and backward nodes, gradients
+void StartOps();        // ops.cc: scopes of operators and profiler ranges
 void StartAllocator();  // allocator.cc: requested sizes, segments, delayed frees
-void RememberPlace(const void* node);  // ops.cc
+
+// What libledger.so calls; see Adapter.
 void RecordSavedTensor(const void* saved_variable, const void* tensor, bool is_output);  // saved_tensors.cc
+void RememberNode(const void* created);                                                  // nodes.cc
+bool CurrentNode(NodeInfo* info);                                                        // nodes.cc
+void RecordGradient(const void* accumulate_grad);                                        // gradients.cc
 
 }  // namespace ledger::adapter

@@ -32,6 +32,6 @@ const char* Attach(const AdapterHost* host) {
 const AdapterHost& Host() { return *g_host; }
 
 extern "C" __attribute__((visibility("default"))) const Adapter ledger_torch_adapter = {
-    kAdapterInterface, LEDGER_TORCH_VERSION, Attach, RecordSavedTensor, RememberPlace};
+    kAdapterInterface, LEDGER_TORCH_VERSION, Attach, RecordSavedTensor, RememberNode, CurrentNode, RecordGradient};
 
 }  // namespace ledger::adapter

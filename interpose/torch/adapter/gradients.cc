@@ -1,5 +1,4 @@
-#include "interpose/torch/adapter/gradients.h"
-
+// Where gradients lie, as soon as they are there: said when an AccumulateGrad has stored or added to one.
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include "interpose/torch/adapter/adapter.h"
@@ -15,11 +14,10 @@ std::uint64_t StorageAddress(const at::Tensor& tensor) {
 
 }  // namespace
 
-void RecordGradient() try {
-  const auto node = torch::autograd::get_current_node();
-  const auto* const accumulate = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
-  if (accumulate == nullptr || !accumulate->variable.defined()) return;
-  const at::Tensor& parameter = accumulate->variable;
+void RecordGradient(const void* accumulate_grad) try {
+  if (!Host().recording()) return;
+  const at::Tensor& parameter = static_cast<const torch::autograd::AccumulateGrad*>(accumulate_grad)->variable;
+  if (!parameter.defined()) return;
   const at::Tensor& gradient = parameter.grad();
   const std::uint64_t address = StorageAddress(gradient);
   if (address == 0) return;

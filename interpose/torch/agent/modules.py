@@ -32,37 +32,36 @@ def is_wrapper(module):
 class ModuleNames:
     """Text ids of names by the module's id(); an entry goes away with its module.
 
-    `strays` are those that were only ever called inside a module that doesn't contain them.
+    `strays` are those that were only ever called inside a module that doesn't contain them; `ids` has the others.
     """
 
     def __init__(self, native):
         self._native = native
         self.ids = {}
+        self.strays = {}
         self._references = {}
-        self.strays = set()
 
     def add_tree(self, root):
         for name, module in root.named_modules():
             # Only a wrapper's own child is called "module" by it; a user's module may well have a child of that name.
-            self._set(module, plain_name(name) if is_wrapper(root) else name, type(module).__name__)
+            name = plain_name(name) if is_wrapper(root) else name
+            self.strays.pop(id(module), None)
+            self._set(self.ids, module, name or type(module).__name__)
 
     def add_stray(self, module):
         """Called inside another one, without being its child."""
-        self._set(module, "", type(module).__name__)
-        self.strays.add(id(module))
-        return self.ids[id(module)]
+        self._set(self.strays, module, type(module).__name__)
 
-    def _set(self, module, name, type_name):
+    def _set(self, ids, module, name):
         key = id(module)
-        self.ids[key] = self._native.text(name or type_name)
-        self.strays.discard(key)
+        ids[key] = self._native.text(name)
         if key not in self._references:
             self._references[key] = weakref.ref(module, lambda _: self._forget(key))
 
     def _forget(self, key):
         self.ids.pop(key, None)
+        self.strays.pop(key, None)
         self._references.pop(key, None)
-        self.strays.discard(key)
 
 
 def install(native, phase, known):
@@ -70,26 +69,28 @@ def install(native, phase, known):
     ids, strays = module_names.ids, module_names.strays
     is_compiling = torch.compiler.is_compiling
     inside_backward = torch._C._current_graph_task_id
-    enter, leave, backward = native.enter, native.leave, phases.BACKWARD
     original = torch.nn.Module._call_impl
     working = True
 
-    def name_new(module, recomputed):
-        """Of a module that is about to be called and has no name, or none that says where it belongs."""
-        if recomputed or native.inside_module():
-            return module_names.add_stray(module)
-        module_names.add_tree(module)
-        known.model_is_called(module)
-        return ids[id(module)]
+    def text_of(module, inside):
+        key = id(module)
+        if key in ids:
+            return ids[key]
+        if not inside:
+            module_names.add_tree(module)
+            known.model_is_called(module)
+            return ids[key]
+        if key not in strays:
+            module_names.add_stray(module)
+        return strays[key]
 
-    def before_forward(module, key, arguments, options):
+    def enter_unknown(module, arguments, options):
+        """Instead of the native function: in backward, and where a module has no name, or none that says where it belongs."""
         nonlocal working
         try:
-            recomputed = phase.kind == backward and inside_backward() != -1
-            text = ids.get(key)
-            if text is None or (key in strays and not recomputed and not native.inside_module()):
-                text = name_new(module, recomputed)
-            if enter(key, text, RECOMPUTE if recomputed else 0) and not recomputed:
+            recomputed = phase.kind == phases.BACKWARD and inside_backward() != -1
+            text = text_of(module, recomputed or native.inside_module())
+            if native.enter(id(module), text, RECOMPUTE if recomputed else 0) and not recomputed:
                 root_enters(module, arguments, options)
         except Exception as error:
             working = False
@@ -102,27 +103,20 @@ def install(native, phase, known):
     @guarded(native, "inputs")
     def say_inputs(arguments, options):
         if phase.kind == phases.FORWARD and native.recording():
-            inputs.say(native, arguments, options)
+            inputs.say(native, arguments[1:], options)
 
     def root_enters(module, arguments, options):
         enter_phase(module)
         say_inputs(arguments, options)
 
-    # On the way of every call of every module: the first lines are all that most of them see.
+    native.observe_calls(original, ids, enter_unknown, root_enters, phase.root_leaves)
+    call = native.call
+
+    # On the way of every call of every module; what most of them need is native.
     @functools.wraps(original)
-    def _call_impl(self, *arguments, **options):
+    def _call_impl(*arguments, **options):
         if is_compiling() or not working:
-            return original(self, *arguments, **options)
-        key = id(self)
-        text = ids.get(key)
-        if text is None or phase.kind == backward or strays:
-            before_forward(self, key, arguments, options)
-        elif enter(key, text, 0):
-            root_enters(self, arguments, options)
-        try:
-            return original(self, *arguments, **options)
-        finally:
-            if leave(key):
-                phase.root_leaves()
+            return original(*arguments, **options)
+        return call(arguments, options)
 
     torch.nn.Module._call_impl = _call_impl

@@ -42,7 +42,6 @@ class Names:
         self._steps = 0
         self._loose_copies = copies.LooseCopies()
         self._selective_checkpoints = SelectiveCheckpoints(native)
-        self.adapter = bool(native.has_adapter())
 
     def say(self, category, tensor, name, key="", belongs_to=0, always=False):
         """Says where a tensor lies, with all the tensors that it consists of."""
@@ -78,7 +77,7 @@ class Names:
 
         The op adapter sees each one that autograd makes for a plain parameter; the others are said every time.
         """
-        if self.adapter and not self.models.sharded:
+        if self.native.sees_gradients() and not self.models.sharded:
             return
         seen = set()
         for name, parameter in (*self._parameters(optimizer), *self.models.parameters()):
