@@ -49,9 +49,9 @@ class ModelIndex:
         """`modules` are all that there are: also models that were never called, such as averaged copies of the weights."""
         self.trained = trained
         inner = {id(child) for module in modules for child in module._modules.values()}
-        known = {id(root()) for root in self._roots}
+        known = inner | {id(root()) for root in self._roots}
         for module in modules:
-            if id(module) not in inner | known and next(module.parameters(), None) is not None:
+            if id(module) not in known and next(module.parameters(), None) is not None:
                 self._roots.append(weakref.ref(module))
         self.rebuild()
 

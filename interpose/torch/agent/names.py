@@ -6,6 +6,7 @@ the allocator has given up, and at the end. What was said once is not said again
 
 import atexit
 import gc
+import itertools
 import os
 import weakref
 
@@ -26,7 +27,7 @@ _MASTER_KEYS = ("master", "fp32", "main_param")
 # How often it is looked whether something has moved.
 _EVERY_STEP_UNTIL, _THEN_EVERY = 16, 5
 # All objects are searched for models, optimizers and copies after these steps; the program may make some at any time.
-_SEARCH_AFTER = (1, 2, 4, 8, 16)
+_SEARCH_AFTER = (1, 2, 8)
 # Counters and the like on the host.
 _SMALL_HOST_BYTES = 64
 
@@ -143,15 +144,12 @@ class Names:
                 self.say_state(optimizer)
 
     def _search(self):
-        """Goes through all objects: tens of milliseconds."""
         self._searched = True
-        things = gc.get_objects()
-        kinds = set(map(type, things))
-        models, optimizers = ({kind for kind in kinds if issubclass(kind, base)} for base in (torch.nn.Module, torch.optim.Optimizer))
-        self.optimizers.update(thing for thing in things if type(thing) in optimizers)
+        modules, optimizers, tensors = _all_of((torch.nn.Module,), (torch.optim.Optimizer,), PLAIN)
+        self.optimizers.update(optimizers)
         trained = {id(parameter) for optimizer in list(self.optimizers) for group in optimizer.param_groups for parameter in group["params"]}
-        self.models.add_found([thing for thing in things if type(thing) in models], trained)
-        self._say_loose_copies([thing for thing in things if type(thing) in PLAIN])
+        self.models.add_found(modules, trained)
+        self._say_loose_copies([tensor for tensor in tensors if type(tensor) in PLAIN])
 
     def _say_loose_copies(self, tensors):
         parameters = self.models.parameters()
@@ -169,6 +167,16 @@ class Names:
         self._said.clear()
         self._state_addresses.clear()
         self.models.rebuild()
+
+
+def _all_of(*wanted):
+    """For each tuple of classes, the objects of these and of their subclasses. Slow: goes through all objects there are."""
+    things = gc.get_objects()
+    kinds = list(map(type, things))
+    # Not isinstance: an object may say what it likes about its class.
+    wanted_kinds = [frozenset(kind for kind in set(kinds) if issubclass(kind, classes)) for classes in wanted]
+    found = list(itertools.compress(things, map(frozenset().union(*wanted_kinds).__contains__, kinds)))
+    return [[thing for thing in found if type(thing) in kinds] for kinds in wanted_kinds]
 
 
 def _address(parameter):
