@@ -178,7 +178,7 @@ class Collector {
   ModelState state_;
   std::vector<std::uint64_t> storage_;  // by facts: bytes, as the names have them
   std::map<Key, StateTensor> tensors_;
-  std::map<std::string, std::uint64_t> local_elements_;  // of sharded parameters, by name
+  std::map<std::string, std::uint64_t> local_elements_;           // of sharded parameters, by name
   std::map<std::uint32_t, std::map<Key, std::uint64_t>> places_;  // by facts: names and bytes of the storage
 };
 

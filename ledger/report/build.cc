@@ -10,6 +10,8 @@
 #include "ledger/attribution/attribution.h"
 #include "ledger/format/names.h"
 #include "ledger/replay/record_fields.h"
+#include "ledger/report/build_training.h"
+#include "ledger/report/host_sheet.h"
 
 namespace ledger::report {
 namespace {
@@ -122,7 +124,7 @@ OomReport BuildOom(const LedgerFile& file, const replay::OomEvent& event) {
           oom.device_free,
           oom.device_total,
           PhaseAt(file, event.slot),
-          event.holders};
+          {}};
 }
 
 FailureReport BuildFailure(const LedgerFile& file, std::uint64_t slot) {
@@ -188,6 +190,10 @@ void AttributeMainDevice(const Analysis& analysis, const BuildOptions& options, 
   }
   rank.phases = BuildPhases(analysis.file(), attribution, device->device);
   rank.phases_inferred = attribution.phases().inferred();
+  BuildTraining(attribution, *device, rank);
+  for (std::size_t i = 0; i < rank.ooms.size(); ++i) {
+    BuildHolders(attribution, analysis.ooms()[i].slot, rank.ooms[i]);
+  }
   rank.identities.push_back(CategoriesIdentity(*device, rank.at_peak));
 }
 
@@ -215,6 +221,7 @@ void ShiftTimes(RankReport& rank, std::int64_t by) {
   }
   for (OomReport& oom : rank.ooms) oom.time_ns += by;
   for (FailureReport& failure : rank.failures) failure.time_ns += by;
+  ShiftTraining(rank, by);
 }
 
 }  // namespace
@@ -265,7 +272,8 @@ RankReport BuildRank(const Analysis& analysis, const BuildOptions& options) {
   rank.value_reads = BuildValueReads(file);
   for (const DeviceAnalysis& device : analysis.devices()) rank.devices.push_back(BuildDevice(analysis, device));
   const replay::HostBytes& host = analysis.replay().host_peaks();
-  rank.host_sheet = {host.pinned, host.registered, host.managed, file.header().recorder_peak_rss_bytes};
+  rank.host_sheet = {host.pinned, host.registered, host.managed, file.header().recorder_peak_rss_bytes,
+                     BuildHostSheet(file)};
   for (const replay::OomEvent& oom : analysis.ooms()) rank.ooms.push_back(BuildOom(file, oom));
   rank.oom_count = analysis.replay().oom_count();
   for (const std::uint64_t slot : analysis.replay().failures()) rank.failures.push_back(BuildFailure(file, slot));
@@ -287,6 +295,7 @@ RunReport BuildRun(std::vector<RankReport> ranks) {
   for (const RankReport& rank : run.ranks)
     run.start_realtime_ns = std::min(run.start_realtime_ns, rank.open_realtime_ns);
   for (RankReport& rank : run.ranks) ShiftTimes(rank, rank.open_realtime_ns - run.start_realtime_ns);
+  run.model_state = SummarizeModel(run.ranks);
   return run;
 }
 

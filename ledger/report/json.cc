@@ -5,6 +5,7 @@
 
 #include "ledger/report/compare_ranks.h"
 #include "ledger/report/json_instant.h"
+#include "ledger/report/json_training.h"
 #include "nlohmann/json.hpp"
 
 namespace ledger::report {
@@ -111,7 +112,9 @@ Json OomsJson(const RankReport& rank) {
                     {"device_free", oom.device_free},
                     {"device_total", oom.device_total},
                     {"phase", oom.phase},
-                    {"holders", SitesJson(oom.holders)}});
+                    {"holder_count", oom.holder_count},
+                    {"held_at_end", oom.held_at_end},
+                    {"holders", HoldersJson(oom)}});
   }
   return json;
 }
@@ -136,7 +139,7 @@ Json ValueReadsJson(const ValueReads& reads) {
   return {{"count", reads.count}, {"places", places}};
 }
 
-Json RankJson(const RankReport& rank, const JsonOptions& options) {
+Json RankJson(const RankReport& rank, const ModelSummary& model, const JsonOptions& options) {
   Json settings = Json::object();
   for (const auto& [key, value] : rank.settings) settings[key] = value;
   Json losses = Json::array();
@@ -166,22 +169,20 @@ Json RankJson(const RankReport& rank, const JsonOptions& options) {
       {"peaks", PeaksJson(main != nullptr ? main->peaks : PeaksReport())},
       {"main_device", main != nullptr ? main->device : -1},
       {"phases_inferred", rank.phases_inferred},
+      {"phase_count", rank.phases.size()},
       {"phases", PhasesJson(rank)},
       {"losses", losses},
       {"identities", identities},
       {"values_read_back", ValueReadsJson(rank.value_reads)},
       {"devices", devices},
-      {"host_memory",
-       {{"pinned_peak", rank.host_sheet.pinned_peak},
-        {"registered_peak", rank.host_sheet.registered_peak},
-        {"managed_peak", rank.host_sheet.managed_peak},
-        {"recorder_peak_rss", rank.host_sheet.recorder_peak_rss}}},
+      {"host_memory", HostMemoryJson(rank.host_sheet)},
       {"oom_count", rank.oom_count},
       {"ooms", OomsJson(rank)},
       {"failure_count", rank.failure_count},
       {"failures", FailuresJson(rank)},
       {"settings", settings},
   };
+  AddTraining(rank, model, json);
   if (rank.at_peak.known) json["at_peak"] = InstantJson(rank.at_peak, options.blocks);
   if (rank.at.known) json["at"] = InstantJson(rank.at, options.blocks);
   return json;
@@ -226,6 +227,8 @@ Json SummaryJson(const RunReport& run) {
       {"sum_of_peaks", {{"allocated", allocated}, {"reserved", reserved}, {"device", used}}},
       {"allocated", ComparisonJson(CompareAllocated(run))},
       {"device", ComparisonJson(CompareDevice(run))},
+      {"model_state", ModelSummaryJson(run.model_state)},
+      {"host_memory", HostsJson(run)},
       {"notes", run.notes},
   };
 }
@@ -234,7 +237,7 @@ Json SummaryJson(const RunReport& run) {
 
 std::string ToJson(const RunReport& run, const JsonOptions& options) {
   Json ranks = Json::array();
-  for (const RankReport& rank : run.ranks) ranks.push_back(RankJson(rank, options));
+  for (const RankReport& rank : run.ranks) ranks.push_back(RankJson(rank, run.model_state, options));
   const Json json = {{"report", "gpuledger"}, {"version", 1}, {"summary", SummaryJson(run)}, {"ranks", ranks}};
   // Names come out of a file and need not be UTF-8.
   return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -10,6 +10,7 @@
 #include "ledger/attribution/category.h"
 #include "ledger/replay/balance.h"
 #include "ledger/replay/identity.h"
+#include "ledger/report/training_model.h"
 
 namespace ledger::report {
 
@@ -112,7 +113,9 @@ struct OomReport {
   int device = 0;
   std::uint64_t requested = 0, allocated = 0, reserved = 0, device_free = 0, device_total = 0;
   std::string phase;
-  std::vector<replay::Site> holders;
+  std::vector<HolderReport> holders;  // the largest
+  std::uint64_t holder_count = 0;     // of all
+  std::uint64_t held_at_end = 0;      // bytes of what was alive then, and still when the ledger ended
 };
 
 struct FailureReport {
@@ -126,6 +129,7 @@ struct FailureReport {
 struct HostReport {
   std::uint64_t pinned_peak = 0, registered_peak = 0, managed_peak = 0;
   std::uint64_t recorder_peak_rss = 0;
+  HostSheetReport sheet;
 };
 
 struct ValueReads {
@@ -157,6 +161,10 @@ struct RankReport {
   std::string at_name;    // as it was asked for
   std::vector<PhaseReport> phases;
   bool phases_inferred = false;  // no agent told them
+  std::vector<attribution::Communication> communication;
+  GatheredReport gathered;
+  ModelStateReport model_state;
+  std::vector<attribution::Growth> growth;
 
   // The device that the rank works on: the one with its highest allocated peak. Null when it used none.
   const DeviceReport* main_device() const;
@@ -166,6 +174,7 @@ struct RankReport {
 struct RunReport {
   std::vector<RankReport> ranks;  // by rank, then pid
   std::int64_t start_realtime_ns = 0;
+  ModelSummary model_state;
   std::vector<std::string> notes;  // of the tool that collected the ranks
 
   bool exact() const;

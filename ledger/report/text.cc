@@ -13,6 +13,8 @@
 #include "absl/strings/strip.h"
 #include "ledger/report/compare_ranks.h"
 #include "ledger/report/sheet.h"
+#include "ledger/report/text_training.h"
+#include "ledger/report/text_trouble.h"
 #include "ledger/report/units.h"
 
 namespace ledger::report {
@@ -23,7 +25,6 @@ constexpr std::size_t kColumnWidth = 11;
 constexpr std::size_t kSiteWidth = 72;
 constexpr std::size_t kMaxSheetColumns = 8;
 constexpr std::size_t kMaxPlaces = 5;
-constexpr std::size_t kMaxListed = 5;
 
 void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
 
@@ -231,27 +232,7 @@ void Sheet(std::string& out, const RunReport& run) {
   for (const std::string& note : notes) Line(out, absl::StrCat("  device used: ", note));
 }
 
-// --- What was alive ---
-
-void SiteTable(std::string& out, const std::vector<replay::Site>& sites, std::size_t limit, std::uint64_t total) {
-  for (std::size_t i = 0; i < std::min(limit, sites.size()); ++i) {
-    const replay::Site& site = sites[i];
-    const double share = total == 0 ? 0 : 100.0 * static_cast<double>(site.bytes) / static_cast<double>(total);
-    const std::string where =
-        absl::StrCat(PhaseName(site.scope), site.owner.empty() ? "" : " by ", Printable(site.owner));
-    Line(out, absl::StrCat(PadLeft(Gib(site.bytes), kColumnWidth),
-                           PadLeft(absl::StrCat(static_cast<int>(share + 0.5), "%"), 6),
-                           PadLeft(Grouped(site.count), kColumnWidth), "  ", CutFront(where, kSiteWidth)));
-  }
-  if (sites.size() <= limit) return;
-  std::uint64_t rest = 0, count = 0;
-  for (std::size_t i = limit; i < sites.size(); ++i) {
-    rest += sites[i].bytes;
-    count += sites[i].count;
-  }
-  Line(out, absl::StrCat(PadLeft(Gib(rest), kColumnWidth), PadLeft("", 6), PadLeft(Grouped(count), kColumnWidth), "  ",
-                         Count(sites.size() - limit, "more site")));
-}
+// --- In detail ---
 
 // The rank that was asked for, or the one with the highest peak.
 const RankReport* DetailedRank(const RunReport& run, std::optional<int> wanted) {
@@ -286,67 +267,6 @@ void UnexplainedGrowth(std::string& out, const RunReport& run) {
     Line(out, absl::StrCat(PadLeft(Seconds(growth.first_ns), kColumnWidth), " s  ",
                            SignedGib(static_cast<std::int64_t>(grew_by)), " to ", Gib(bytes), ", seen after ", what,
                            " on ", RankList(growth.ranks, run.ranks.size())));
-  }
-}
-
-void HostSheet(std::string& out, const RunReport& run) {
-  Line(out, "");
-  Line(out, "Host memory, largest (GiB)");
-  Line(out, absl::StrCat("  rank", PadLeft("pinned", kColumnWidth), PadLeft("registered", kColumnWidth),
-                         PadLeft("managed", kColumnWidth), PadLeft("recorder", kColumnWidth)));
-  HostReport sum;
-  const auto row = [&out](absl::string_view name, const HostReport& host) {
-    Line(out,
-         absl::StrCat(PadLeft(name, 6), PadLeft(Gib(host.pinned_peak), kColumnWidth),
-                      PadLeft(Gib(host.registered_peak), kColumnWidth), PadLeft(Gib(host.managed_peak), kColumnWidth),
-                      PadLeft(Gib(host.recorder_peak_rss), kColumnWidth)));
-  };
-  for (const RankReport& rank : run.ranks) {
-    row(absl::StrCat(rank.rank), rank.host_sheet);
-    sum.pinned_peak += rank.host_sheet.pinned_peak;
-    sum.registered_peak += rank.host_sheet.registered_peak;
-    sum.managed_peak += rank.host_sheet.managed_peak;
-    sum.recorder_peak_rss += rank.host_sheet.recorder_peak_rss;
-  }
-  if (run.ranks.size() > 1) row("all", sum);
-}
-
-// --- What went wrong ---
-
-void OutOfMemory(std::string& out, const RunReport& run) {
-  for (const RankReport& rank : run.ranks) {
-    if (rank.ooms.empty()) continue;
-    Line(out, "");
-    Line(out, absl::StrCat("Out of memory on rank ", rank.rank, ", ", Count(rank.oom_count, "time")));
-    for (const OomReport& oom : rank.ooms) {
-      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PhaseName(oom.phase),
-                             ": requested ", Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ",
-                             Gib(oom.reserved), ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total),
-                             "; held by"));
-      SiteTable(out, oom.holders, kMaxListed, oom.allocated);
-    }
-  }
-}
-
-void FailedAllocations(std::string& out, const RunReport& run) {
-  struct Failed {
-    std::uint64_t count = 0, largest = 0;
-  };
-  std::map<std::string, Failed> by_call;
-  for (const RankReport& rank : run.ranks) {
-    for (const FailureReport& failure : rank.failures) {
-      Failed& failed = by_call[absl::StrCat("rank ", rank.rank, "  ", Printable(failure.call), " by ",
-                                            Printable(failure.owner), ", error ", failure.result)];
-      ++failed.count;
-      failed.largest = std::max(failed.largest, failure.bytes);
-    }
-  }
-  if (by_call.empty()) return;
-  Line(out, "");
-  Line(out, "Allocations that the driver refused");
-  for (const auto& [call, failed] : by_call) {
-    Line(out,
-         absl::StrCat("  ", call, ": ", Count(failed.count, "time"), ", the largest ", Gib(failed.largest), " GiB"));
   }
 }
 
@@ -389,13 +309,12 @@ std::string ToText(const RunReport& run, const TextOptions& options) {
     Comparison(out, "device", CompareDevice(run));
   }
   if (const RankReport* rank = DetailedRank(run, options.rank)) {
-    absl::StrAppend(&out, HoldersText(*rank, options.holders), PhasesText(*rank));
+    absl::StrAppend(&out, HoldersText(*rank, options.holders), PhasesText(*rank), StepsText(*rank),
+                    ModelStateText(run, *rank), GatheredText(*rank), CommunicationText(*rank));
   }
   Sheet(out, run);
   UnexplainedGrowth(out, run);
-  HostSheet(out, run);
-  OutOfMemory(out, run);
-  FailedAllocations(out, run);
+  absl::StrAppend(&out, HostText(run), OutOfMemoryText(run), FailedAllocationsText(run));
   const std::string identities = IdentitiesText(run, /*every_rank=*/false);
   if (identities.empty()) return out;
   Line(out, "");
