@@ -4,7 +4,6 @@
     run_case.py --list
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -12,36 +11,22 @@ import sys
 import time
 
 import checks
-from job import Failure, Job
+from driver import Checks, arguments_of
+from job import Job
 from memory_watch import MemoryWatch
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
 EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 HISTORY = {"TRUTH_HISTORY": "1"}
 
 
-class Case:
-    """One test: its own folder, and checks that are made one after the other even if an earlier one failed."""
+class Case(Checks):
+    """One test, in a folder of its own."""
 
     def __init__(self, build, scratch, name):
+        super().__init__()
         self.build = build
         self.folder = scratch / name
-        self._failed = 0
-
-    def check(self, what, function, *arguments):
-        """Returns what the check returns; None where it failed."""
-        try:
-            result = function(*arguments)
-        except Failure as failure:
-            self._failed += 1
-            print(f"FAILED  {what}: {failure}", flush=True)
-            return None
-        print(f"ok      {what}", flush=True)
-        return result
-
-    def status(self):
-        return 1 if self._failed else 0
 
 
 def against_torch(case, arguments, ranks=0, environment=None, ordered=True):
@@ -259,20 +244,7 @@ CASES = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path)
-    parser.add_argument("--scratch", type=pathlib.Path)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("name", nargs="?", choices=CASES)
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(CASES))
-        return 0
-    if not (arguments.name and arguments.build and arguments.scratch):
-        parser.error("--build, --scratch and the name of a case are needed")
-    if not (arguments.build / "venv/complete").exists():
-        print(f"SKIPPED: no PyTorch in {arguments.build}/venv; scripts/build puts it there")
-        return SKIPPED
+    arguments = arguments_of(__doc__, CASES)
     case = Case(arguments.build, arguments.scratch, arguments.name)
     CASES[arguments.name](case)
     return case.status()

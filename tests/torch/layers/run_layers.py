@@ -4,7 +4,6 @@
     run_layers.py --list
 """
 
-import argparse
 import json
 import pathlib
 import sys
@@ -13,14 +12,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import ledger_file as lf  # noqa: E402
-from job import Failure, Job  # noqa: E402
-
-SKIPPED = 77
-
-
-def require(holds, message):
-    if not holds:
-        raise Failure(message)
+from checks import require  # noqa: E402
+from driver import Checks, arguments_of  # noqa: E402
+from job import Job  # noqa: E402
 
 
 class Case:
@@ -186,30 +180,11 @@ CASES = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path)
-    parser.add_argument("--scratch", type=pathlib.Path)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("name", nargs="?", choices=CASES)
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(CASES))
-        return 0
-    if not (arguments.name and arguments.build and arguments.scratch):
-        parser.error("--build, --scratch and the name of a case are needed")
-    if not (arguments.build / "venv/complete").exists():
-        print(f"SKIPPED: no PyTorch in {arguments.build}/venv; scripts/build puts it there")
-        return SKIPPED
-    if not list((arguments.build / "lib/adapter").glob("*/libledger_torch.so")):
-        print(f"SKIPPED: no op adapter in {arguments.build}/lib/adapter; 'gpuledger adapter build' makes it")
-        return SKIPPED
-    try:
-        CASES[arguments.name](Case(arguments.build, arguments.scratch / arguments.name))
-    except Failure as failure:
-        print(f"FAILED  {failure}")
-        return 1
-    print(f"ok      {CASES[arguments.name].__doc__}")
-    return 0
+    arguments = arguments_of(__doc__, CASES, adapter=True)
+    checks = Checks()
+    case = CASES[arguments.name]
+    checks.check(case.__doc__, case, Case(arguments.build, arguments.scratch / arguments.name))
+    return checks.status()
 
 
 if __name__ == "__main__":
