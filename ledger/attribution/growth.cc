@@ -77,11 +77,11 @@ class Watch {
       const Life& life = lives_.lives[i];
       const std::size_t from = RoundOf(life.begin), to = RoundOf(life.end);
       if (from == to) continue;  // alive at the end of none
-      const auto [place, added] = places.try_emplace({life.category, MemberOf(grounds_, lives_, life)}, ends_.size());
+      const auto [place, added] = places.try_emplace({life.category, PlaceOf(life)}, ends_.size());
       place->second.Add(from, to, life.bytes, i);
     }
     for (auto& [place, series] : places) {
-      if (series.GrowsInEveryRound()) found.push_back(Describe(place.first, place.second, series));
+      if (series.GrowsInEveryRound()) found.push_back(Describe(place.first, series));
     }
   }
 
@@ -91,12 +91,21 @@ class Watch {
     return static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), slot) - ends_.begin());
   }
 
-  Growth Describe(Category category, const std::string& member, const Series& series) const {
+  // Not by the op: in later steps ops are not observed.
+  std::string PlaceOf(const Life& life) const {
+    const std::string name = NameOf(grounds_, lives_, life);
+    if (!name.empty()) return name;
+    const std::string module = ModuleOf(grounds_, lives_, life);
+    return module.empty() ? MemberOf(grounds_, lives_, life) : module;
+  }
+
+  Growth Describe(Category category, const Series& series) const {
     const std::size_t last = ends_.size() - 1;
+    const Life& latest = lives_.lives[series.last];
     Growth growth;
     growth.category = category;
-    growth.member = member;
-    growth.scope = grounds_.file.ScopePath(replay::ScopeOf(grounds_.file.slots()[lives_.lives[series.last].begin]));
+    growth.member = MemberOf(grounds_, lives_, latest);
+    growth.scope = grounds_.file.ScopePath(replay::ScopeOf(grounds_.file.slots()[latest.begin]));
     growth.evaluation = evaluation_;
     growth.rounds = last;
     growth.grown_bytes = static_cast<std::uint64_t>(series.bytes[last] - series.bytes[0]);

@@ -10,7 +10,7 @@
 
 namespace ledger::attribution {
 
-// Blocks of one place and category whose number grew in each of the last rounds.
+// Blocks of one category, and of one name, or else module, or else place, whose number grew in each of the last rounds.
 struct Growth {
   Category category = Category::kUnknown;
   std::string member;                               // as a report groups members of a category

@@ -62,6 +62,19 @@ TEST_CASE("a list of losses that is never cleared grows with every step") {
   CHECK(growths[0].grown_bytes / growths[0].rounds == 512);
 }
 
+TEST_CASE("a place is the same one when its ops are no longer observed") {
+  TestJob job(/*agent=*/true);
+  const std::uint32_t module = job.Scope(0, "head", record::kScopeModule, Layer::kAgent);
+  const std::uint32_t op = job.Scope(module, "aten::mm", 0, Layer::kOp);
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    job.Enter(PhaseKind::kForward, step);
+    job.Allocate(512, step < 4 ? op : module);
+  }
+  const auto growths = GrowthOf(job);
+  REQUIRE(growths.size() == 1);
+  CHECK(growths[0].live_blocks == 6);
+}
+
 TEST_CASE("a window of the last results, and what is made once, do not grow") {
   TestJob job(/*agent=*/true);
   const std::uint32_t place = Place(job);

@@ -15,6 +15,18 @@ namespace {
 
 using record::NameCategory;
 
+// Of what is kept.
+NameCategory NameOfCategory(Category category) {
+  switch (category) {
+    case Category::kParameter:
+      return NameCategory::kParameter;
+    case Category::kMasterParameter:
+      return NameCategory::kMasterParameter;
+    default:
+      return NameCategory::kOptimizerState;
+  }
+}
+
 enum class GradientOf { kNone, kParameter, kWholeParameter, kMasterParameter };
 
 class Collector {
@@ -101,7 +113,7 @@ class Collector {
       const record::Name* const name = NameIn(mention);
       if (name == nullptr || mention.facts == 0) continue;
       const Life& life = lives_.lives[life_of[mention.facts]];
-      if (Kept(life) && life.AliveAt(state_.slot)) AddKept(*name, mention);
+      if (Kept(life) && life.AliveAt(state_.slot)) AddKept(*name, mention, life.category);
     }
     DropTied();
     SpreadShards();
@@ -129,13 +141,10 @@ class Collector {
     return mention.owner == kNever ? "" : NameOf(grounds_, lives_, lives_.lives[mention.owner]);
   }
 
-  void AddKept(const record::Name& name, const Mention& mention) {
-    Category category = Category::kUnknown;
-    if (name.category == NameCategory::kParameter) category = Category::kParameter;
-    if (name.category == NameCategory::kMasterParameter) category = Category::kMasterParameter;
-    if (name.category == NameCategory::kOptimizerState) category = Category::kOptimizerState;
+  // A block may have had names of other kinds before it was known what it is.
+  void AddKept(const record::Name& name, const Mention& mention, Category category) {
     const std::string text = TextOf(name, mention);
-    if (category == Category::kUnknown || text.empty() || name.element_bytes == 0) return;
+    if (name.category != NameOfCategory(category) || text.empty() || name.element_bytes == 0) return;
     const std::uint64_t limit = replay::kMaxAllocationBytes / name.element_bytes;
     StateTensor tensor{category, text, grounds_.file.Text(name.key), std::min(name.elements, limit),
                        name.element_bytes};

@@ -103,6 +103,17 @@ TEST_CASE("tied parameters count once, views of one buffer each") {
   CHECK(state.held[Index(Category::kParameter)] == 12000);
 }
 
+TEST_CASE("a name of another kind that a block had before counts for nothing") {
+  TestJob job(/*agent=*/true);
+  const auto weight = job.Allocate(4096);
+  Say(job, {NameCategory::kMasterParameter, weight, 4096, 1024, 4, "param_groups[0].params[0]"});
+  Say(job, {NameCategory::kParameter, weight, 4096, 1024, 4, "layer.weight"});
+  job.Enter(PhaseKind::kForward, 0);
+  const ModelState state = ModelStateOf(job);
+  REQUIRE(state.tensors.size() == 1);
+  CHECK(state.tensors[0].name == "layer.weight");
+}
+
 TEST_CASE("gradients of whole parameters and of master parameters are told apart from those that are kept") {
   TestJob job(/*agent=*/true);
   const auto master = job.Allocate(4096);

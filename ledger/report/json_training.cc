@@ -15,6 +15,13 @@ using Json = nlohmann::ordered_json;
 using attribution::Category;
 
 constexpr std::size_t kMaxListed = 100;
+// Rows of a long run: the first and the last of them.
+constexpr std::size_t kFirstOrLast = 3000;
+
+template <typename Rows>
+bool LeftOut(const Rows& rows, std::size_t i) {
+  return i >= kFirstOrLast && i + kFirstOrLast < rows.size();
+}
 
 std::string Name(Category category) { return std::string(attribution::CategoryName(category)); }
 
@@ -24,7 +31,9 @@ double Ratio(std::uint64_t of, std::uint64_t to) {
 
 Json CommunicationJson(const RankReport& rank) {
   Json json = Json::array();
-  for (const attribution::Communication& each : rank.communication) {
+  for (std::size_t i = 0; i < rank.communication.size(); ++i) {
+    if (LeftOut(rank.communication, i)) continue;
+    const attribution::Communication& each = rank.communication[i];
     const std::int64_t step = each.in_setup ? -1 : static_cast<std::int64_t>(each.step);
     json.push_back({{"step", step},
                     {"operation", format::OperationName(each.operation)},
@@ -102,7 +111,9 @@ Json ChangesJson(const StepChange& change) {
 
 Json StepsJson(const std::vector<StepReport>& steps) {
   Json json = Json::array();
-  for (const StepReport& step : steps) {
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    if (LeftOut(steps, at)) continue;
+    const StepReport& step = steps[at];
     Json categories = Json::object();
     for (std::size_t i = 0; i < step.at_peak.size(); ++i) {
       if (step.at_peak[i] != 0) categories[Name(static_cast<Category>(i))] = step.at_peak[i];
@@ -138,9 +149,11 @@ Json GrowthJson(const RankReport& rank) {
 
 void AddTraining(const RankReport& rank, const ModelSummary& model, Json& json) {
   const std::vector<StepReport> steps = StepsOf(rank);
+  json["communication_count"] = rank.communication.size();
   json["communication"] = CommunicationJson(rank);
   json["gathered"] = GatheredJson(rank.gathered);
   json["model_state"] = ModelStateJson(rank.model_state, model);
+  json["step_count"] = steps.size();
   json["steps"] = StepsJson(steps);
   if (const auto change = AfterFirstStep(steps)) json["after_first_step"] = ChangesJson(*change);
   if (const auto rise = SteadyRise(steps)) json["steady_rise"] = ChangesJson(*rise);
