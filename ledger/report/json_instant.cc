@@ -1,6 +1,11 @@
 #include "ledger/report/json_instant.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "ledger/report/sheet.h"
 
@@ -11,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxMembers = 50;
 constexpr std::size_t kMaxModules = 1000;
+constexpr std::ptrdiff_t kPhasesOfAKind = 1000;
 
 template <typename Bytes>
 Json CategoriesJson(const Bytes& bytes) {
@@ -85,6 +91,19 @@ Json ModulesJson(const InstantReport& instant) {
   return json;
 }
 
+// All of them, unless the run is long: then the first, the last, and the highest of the others, in order.
+std::vector<std::size_t> ListedPhases(const std::vector<PhaseReport>& phases) {
+  std::vector<std::size_t> listed(phases.size());
+  std::iota(listed.begin(), listed.end(), std::size_t{0});
+  if (std::ssize(listed) <= 3 * kPhasesOfAKind) return listed;
+  const auto middle = listed.begin() + kPhasesOfAKind, end = listed.end() - kPhasesOfAKind;
+  std::stable_sort(middle, end,
+                   [&](std::size_t a, std::size_t b) { return phases[a].peak_bytes > phases[b].peak_bytes; });
+  listed.erase(middle + kPhasesOfAKind, end);
+  std::sort(listed.begin(), listed.end());
+  return listed;
+}
+
 }  // namespace
 
 Json InstantJson(const InstantReport& instant, bool blocks) {
@@ -111,7 +130,8 @@ Json InstantJson(const InstantReport& instant, bool blocks) {
 
 Json PhasesJson(const RankReport& rank) {
   Json json = Json::array();
-  for (const PhaseReport& phase : rank.phases) {
+  for (const std::size_t i : ListedPhases(rank.phases)) {
+    const PhaseReport& phase = rank.phases[i];
     json.push_back({
         {"step", phase.step},
         {"phase", phase.name},

@@ -9,6 +9,7 @@ namespace ledger::report {
 // `blocks`: every live block, too.
 nlohmann::ordered_json InstantJson(const InstantReport& instant, bool blocks);
 
+// Of a long run not all of them: RankReport::phases says how many there are.
 nlohmann::ordered_json PhasesJson(const RankReport& rank);
 
 }  // namespace ledger::report

@@ -115,9 +115,11 @@ void Categories(std::string& out, const InstantReport& instant, std::size_t limi
 
 void CategoryMaxima(std::string& out, const InstantReport& at_peak) {
   if (at_peak.bytes == 0 || at_peak.sum_of_maxima < at_peak.bytes) return;
-  Line(out, absl::StrCat("  The categories' own maxima add up to ", Gib(at_peak.sum_of_maxima), " GiB, ",
-                         SignedGib(static_cast<std::int64_t>(at_peak.sum_of_maxima - at_peak.bytes)),
-                         " against the peak: they were not reached at the same time."));
+  const std::uint64_t more = at_peak.sum_of_maxima - at_peak.bytes;
+  Line(out, absl::StrCat("  The categories' own maxima add up to ", Gib(at_peak.sum_of_maxima), " GiB",
+                         more == 0 ? ": at this peak, each of them is at its maximum."
+                                   : absl::StrCat(", ", Gib(more),
+                                                  " more than the peak: they are not reached at the same time.")));
 }
 
 // Rounding of blocks to the allocator's sizes.
