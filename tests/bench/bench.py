@@ -4,7 +4,6 @@ import argparse
 import os
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "torch"))
 from job import Job  # noqa: E402
+from turns import medians, take_turns  # noqa: E402
 
 REPEATS = 3
 HEADER_BYTES, RECORD_BYTES = 4096, 64
@@ -22,25 +22,21 @@ def progress(message):
     print(f"== {message}", file=sys.stderr, flush=True)
 
 
+def print_table(head, rows):
+    print(head)
+    print("|---" * (head.count("|") - 1) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
 class Bench:
     def __init__(self, build, scratch):
         self.build = build
         self.scratch = scratch
 
-    def run(self, *arguments, recorded):
-        """Runs a workload to its end; returns the number that it printed."""
-        outcome = Job(self.build, [HERE / "workloads.py", *arguments]).run(self.scratch / "run", recorded)
-        if outcome.status != 0:
-            sys.exit(f"bench.py: error: {arguments} ended with status {outcome.status}\n{outcome.stderr}")
-        return float(outcome.stdout.split()[-1])
-
-    def alternate(self, *variants):
-        """Medians of variants that take turns, so that what else goes on in the machine hits all of them."""
-        results = [[] for _ in variants]
-        for _ in range(REPEATS):
-            for variant, result in zip(variants, results, strict=True):
-                result.append(variant())
-        return [statistics.median(result) for result in results]
+    def turns(self, workload, variants, instances, rounds):
+        return take_turns(self.build, self.scratch / "run", workload, variants, instances, rounds)
 
     def program(self, *command):
         environment = os.environ | {"LD_LIBRARY_PATH": str(self.build / "lib/simgpu")}
@@ -60,15 +56,42 @@ class Bench:
         return {what: float(rate) for what, rate in rows}
 
     def events(self):
-        progress("block events")
-        return self.alternate(lambda: self.run("events", recorded=False), lambda: self.run("events", recorded=True),
-                              lambda: self.run("events", "history", recorded=False),
-                              lambda: self.run("events", "history-python", recorded=False))
+        """What a block event costs in torch, in nanoseconds: its own, and what is added; rows of the table."""
+        results = self.turns("events", ["plain", "off", "alone", "unobserved", "observed", "history", "history-python"], 2, 25)
+
+        def row(what, compare):
+            clock, processor = medians(results, compare)
+            return f"a block event in torch: {what}", f"{clock * 1e9:.0f} ns", f"{processor * 1e9:.0f} ns", ""
+
+        def added(variant):
+            return lambda time: time[variant] - time["off"]
+
+        return [
+            row("its own", lambda time: time["plain"]),
+            row("library alone, added", added("alone")),
+            row("with agent and adapter, added", added("unobserved")),
+            row("the same while ops are observed, added", added("observed")),
+            row("torch's own history without stacks, added", added("history")),
+            row("torch's own history with Python stacks, added", added("history-python")),
+        ]
 
     def steps(self):
-        progress("training steps")
-        return self.alternate(lambda: self.run("steps", recorded=False), lambda: self.run("steps", recorded=True),
-                              lambda: self.run("steps", "history-python", recorded=False))
+        """What recording makes of a training step's time; rows of the table."""
+        results = self.turns("steps", ["plain", "off", "alone", "later", "observed", "history-python"], 3, 40)
+
+        def row(what, variant, reference, aim=""):
+            clock, processor = medians(results, lambda time: time[variant] / time[reference])
+            return f"a training step, {what}", f"{clock:.3f}", f"{processor:.3f}", aim
+
+        milliseconds = [f"{seconds * 1e3:.1f} ms" for seconds in medians(results, lambda time: time["plain"])]
+        return [
+            ("a training step without the library", *milliseconds, ""),
+            row("library loaded and switched off : without it", "off", "plain"),
+            row("library alone : switched off", "alone", "off", "≤ 1.02"),
+            row("with agent and adapter while ops are observed : switched off", "observed", "off"),
+            row("with agent and adapter afterwards : switched off", "later", "off", "≤ 1.03"),
+            row("torch's own history with Python stacks : switched off", "history-python", "off"),
+        ]
 
     def reading(self):
         """Events, bytes of the file, and the seconds of a whole `gpuledger report` on one core."""
@@ -95,25 +118,15 @@ def main():
         bench = Bench(arguments.build, pathlib.Path(scratch))
         hooks = bench.hooks()
         replay = bench.replay()
-        plain, recorded, history, history_python = bench.events()
-        step, step_recorded, step_history = bench.steps()
+        inside = bench.events() + bench.steps()
         events, size, seconds = bench.reading()
-    rows = [(f"hook: {what}", f"{nanoseconds:.0f} ns", "≤ 40 ns" if "block" in what else "") for what, nanoseconds in hooks.items()]
-    rows += [
-        ("a block event inside torch, added to its own time", f"{recorded - plain:.0f} ns (own: {plain:.0f} ns)", ""),
-        ("the same, by torch's own history without stacks", f"{history - plain:.0f} ns", ""),
-        ("the same, by torch's own history with Python stacks", f"{history_python - plain:.0f} ns", ""),
-        ("a training step on the host, recorded : not recorded", f"{step_recorded / step:.3f}", "≤ 1.02"),
-        ("the same, by torch's own history with Python stacks", f"{step_history / step:.3f}", ""),
-    ]
-    rows += [(f"reading: {what}", f"{rate:.0f} M events/s", "≥ 20 M/s" if "replay" in what else "") for what, rate in replay.items()]
-    rows += [
+    print_table("| what | by the clock | by the processor | aim |", inside)
+    print_table("| what | measured | aim |", [
+        *((f"hook: {what}", f"{nanoseconds:.0f} ns", "≤ 40 ns" if "block" in what else "") for what, nanoseconds in hooks.items()),
+        *((f"reading: {what}", f"{rate:.0f} M events/s", "≥ 20 M/s" if "replay" in what else "") for what, rate in replay.items()),
         ("`gpuledger report --json` of a recorded job, one core", f"{events / seconds / 1e6:.1f} M events/s ({events / 1e6:.1f} M in {seconds:.2f} s)", ""),
         ("the file, for each event", f"{size / events:.1f} bytes", ""),
-    ]
-    print("| what | measured | aim |\n|---|---|---|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+    ])
 
 
 if __name__ == "__main__":
