@@ -24,8 +24,8 @@ SHARDED = 1  # kNameSharded in record.h
 
 # Optimizers that keep a copy of the parameter in higher precision in their state call it something like this.
 _MASTER_KEYS = ("master", "fp32", "main_param")
-# How often it is looked whether something has moved.
-_EVERY_STEP_UNTIL, _THEN_EVERY = 16, 5
+# How often it is looked whether something has moved: at every step first, then after so many steps more, and at most so many.
+_EVERY_STEP_UNTIL, _MORE, _AT_MOST = 16, 0.5, 100
 # All objects are searched for models, optimizers and copies after these steps; the program may make some at any time.
 _SEARCH_AFTER = (1, 2, 8)
 # Counters and the like on the host.
@@ -41,6 +41,7 @@ class Names:
         self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
         self._searched = False
         self._steps = 0
+        self._next_looks = weakref.WeakKeyDictionary()  # steps, by optimizer
         self._loose_copies = copies.LooseCopies()
         self._selective_checkpoints = SelectiveCheckpoints(native)
 
@@ -131,7 +132,9 @@ class Names:
         self._steps += 1
         if self._steps in _SEARCH_AFTER:
             self._search()
-        if self._steps <= _EVERY_STEP_UNTIL or self._steps % _THEN_EVERY == 0:
+        if self._steps >= self._next_looks.get(optimizer, 0):
+            if self._steps >= _EVERY_STEP_UNTIL:
+                self._next_looks[optimizer] = self._steps + min(int(self._steps * _MORE), _AT_MOST)
             self.say_models()
             self.say_state(optimizer)
 
