@@ -76,6 +76,18 @@ TEST_CASE("a gradient of a gathered parameter is unsharded") {
   Judged(job).Check(gradient, Category::kGradient, Evidence::kNamed, Role::kUnsharded);
 }
 
+TEST_CASE("a gathered parameter stays one when it is found in the place of its shard") {
+  TestJob job(true);
+  const auto gathered = job.Allocate(2048), flat = job.Allocate(2048);
+  job.Name(gathered, NameCategory::kGatheredParameter, "w");
+  job.Name(gathered, NameCategory::kParameter, "w");
+  job.Name(flat, NameCategory::kParameter, "flat");
+  job.Name(flat, NameCategory::kGatheredParameter, "flat");
+  const Judged judged(job);
+  judged.Check(gathered, Category::kCommBuffer, Evidence::kNamed, Role::kGatheredParameter);
+  judged.Check(flat, Category::kParameter, Evidence::kNamed);
+}
+
 TEST_CASE("what a name says inside of a block counts for the block") {
   TestJob job(true);
   const auto bucket = job.Allocate(1 << 20);

@@ -114,17 +114,35 @@ ValueReads BuildValueReads(const LedgerFile& file) {
   return reads;
 }
 
+// What the device had when the allocator gave up. The allocator's own call does not say it; the op adapter asks right after.
+const record::DeviceSample* SampleOf(const LedgerFile& file, const replay::OomEvent& oom) {
+  constexpr std::uint64_t kNear = 64;  // slots; other threads may have written in between
+  const auto slots = file.slots();
+  const std::uint64_t end = std::min<std::uint64_t>(slots.size(), oom.slot + kNear);
+  for (std::uint64_t slot = oom.slot + 1; slot < end; ++slot) {
+    if (!slots[slot].committed() || slots[slot].kind() != record::Kind::kDeviceSample) continue;
+    const auto& sample = slots[slot].As<record::DeviceSample>();
+    if (sample.commit.device == oom.device && file.Text(sample.why) == "out of memory") return &sample;
+  }
+  return nullptr;
+}
+
 OomReport BuildOom(const LedgerFile& file, const replay::OomEvent& event) {
   const auto& oom = file.slots()[event.slot].As<record::BlockOom>();
-  return {TimeAt(file, event.slot),
-          event.device,
-          oom.requested,
-          oom.allocated,
-          oom.reserved_total,
-          oom.device_free,
-          oom.device_total,
-          PhaseAt(file, event.slot),
-          {}};
+  OomReport report;
+  report.time_ns = TimeAt(file, event.slot);
+  report.device = event.device;
+  report.requested = oom.requested;
+  report.allocated = oom.allocated;
+  report.reserved = oom.reserved_total;
+  report.device_free = oom.device_free;
+  report.device_total = oom.device_total;
+  report.phase = PhaseAt(file, event.slot);
+  if (const record::DeviceSample* const sample = SampleOf(file, event); sample != nullptr && oom.device_total == 0) {
+    report.device_free = sample->free_bytes;
+    report.device_total = sample->total_bytes;
+  }
+  return report;
 }
 
 FailureReport BuildFailure(const LedgerFile& file, std::uint64_t slot) {

@@ -56,6 +56,26 @@ TEST_CASE("every kind of loss is in the report") {
   CHECK(rank.losses[2].reason == "unknown_block_free");
 }
 
+TEST_CASE("when the allocator gave up, what the device had comes from the sample that was taken for it") {
+  format::TestLedger ledger;
+  ledger.BlockAlloc(0, 0x1000, 512);
+  ledger.BlockOom(0, 1 << 20, 0, 0);
+  record::DeviceSample sample = {};
+  sample.free_bytes = 300;
+  sample.total_bytes = 1000;
+  sample.why = ledger.Text("cudaFree");
+  ledger.Add(record::Kind::kDeviceSample, 0, sample);
+  sample.free_bytes = 200;
+  sample.why = ledger.Text("out of memory");
+  ledger.Add(record::Kind::kDeviceSample, 0, sample);
+  ledger.BlockOom(0, 1 << 20, 0, 0);
+  const RankReport rank = Report(ledger);
+  REQUIRE(rank.ooms.size() == 2);
+  CHECK(rank.ooms[0].device_free == 200);
+  CHECK(rank.ooms[0].device_total == 1000);
+  CHECK(rank.ooms[1].device_total == 0);
+}
+
 TEST_CASE("names that are no UTF-8 do not keep JSON from being JSON") {
   format::TestLedger ledger;
   const std::uint32_t scope = ledger.Scope(0, "\xff\xfe\x01");

@@ -24,16 +24,30 @@ class LooseCopies:
 
     def look(self, tensors, named_parameters, known_addresses):
         """Returns [(name, tensor)] of what is a copy; `tensors` are all that the interpreter knows of."""
-        wanted = shapes_of(parameter for _, parameter in named_parameters)
-        candidates = [tensor for tensor in tensors if self._may_be_copy(tensor, wanted, known_addresses)]
+        local = [(name, part.shape) for name, parameter in named_parameters for _, part in parts(parameter) if part.numel() > 1]
+        # Of sharded parameters, copies may be kept whole.
+        whole = [(name, parameter.shape) for name, parameter in named_parameters if parameter.numel() > 1]
+        shapes = {shape for _, shape in local + whole}
+        candidates = [tensor for tensor in tensors if self._may_be_copy(tensor, shapes, known_addresses)]
         earlier, self._candidates = self._candidates, {id(tensor): weakref.ref(tensor) for tensor in candidates}
         lasting = [tensor for tensor in candidates if id(tensor) in earlier and earlier[id(tensor)]() is tensor]
-        found = collections.Counter(tensor.shape for tensor in lasting)
-        if not wanted or any(found[shape] < number for shape, number in wanted.items()):
-            return []
-        names = {part.shape: name for name, parameter in named_parameters for _, part in parts(parameter)}
-        return [(names[tensor.shape] if wanted[tensor.shape] == 1 else f"of shape {tuple(tensor.shape)}", tensor) for tensor in lasting]
+        found = _copies_of(local, lasting)
+        return found if whole == local else found + _copies_of(whole, lasting)
 
     @staticmethod
-    def _may_be_copy(tensor, wanted, known_addresses):
-        return tensor.is_cuda and tensor.shape in wanted and tensor.grad_fn is None and storage_of(tensor)[0] not in known_addresses
+    def _may_be_copy(tensor, shapes, known_addresses):
+        if not (tensor.is_cuda and tensor.shape in shapes and tensor.grad_fn is None):
+            return False
+        address, size = storage_of(tensor)
+        return size != 0 and address not in known_addresses
+
+
+def _copies_of(named_shapes, tensors):
+    """[(name, tensor)] of the tensors that have the shapes, if there is one for each."""
+    wanted = collections.Counter(shape for _, shape in named_shapes)
+    fitting = [tensor for tensor in tensors if tensor.shape in wanted]
+    found = collections.Counter(tensor.shape for tensor in fitting)
+    if not wanted or any(found[shape] < number for shape, number in wanted.items()):
+        return []
+    names = {shape: name for name, shape in named_shapes}
+    return [(names[tensor.shape] if wanted[tensor.shape] == 1 else f"of shape {tuple(tensor.shape)}", tensor) for tensor in fitting]
