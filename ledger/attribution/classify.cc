@@ -131,6 +131,7 @@ class Classifier {
     if (name.category == NameCategory::kGatheredParameter) verdict.role = Role::kGatheredParameter;
     if (name.category == NameCategory::kCommunicationBuffer) verdict.role = facts.role;
     if (name.category == NameCategory::kGradient && OwnerIsGathered(facts)) verdict.role = Role::kUnsharded;
+    if (name.category == NameCategory::kGradient && OwnerIsActivation(facts)) verdict.category = Category::kActivationGradient;
     if (verdict.category == Category::kUnknown) return std::nullopt;
     return verdict;
   }
@@ -140,6 +141,16 @@ class Classifier {
     const Facts& owner = lives_.FactsOf(lives_.lives[facts.owner]);
     return owner.name != kNever &&
            file_.slots()[owner.name].As<record::Name>().category == NameCategory::kGatheredParameter;
+  }
+
+  // A checkpointed region that is run by reentrance is a graph of its own: what it was called with is a leaf there, whose
+  // gradient is accumulated like a parameter's.
+  bool OwnerIsActivation(const Facts& facts) const {
+    if (facts.owner == kNever) return false;
+    const Life& owner = lives_.lives[facts.owner];
+    const PhaseKind born = BornIn(owner);
+    const bool named = lives_.FactsOf(owner).name != kNever;
+    return !named && !ByGather(owner) && (born == PhaseKind::kForward || born == PhaseKind::kBackward);
   }
 
   // What FSDP allocates while it gathers is no activation, though the graph saves it.

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from checks import gpuledger, require  # noqa: E402
 
-# At a look, the blocks of these categories are those that the job knows, and no others.
+# At each look, the blocks of these categories are those that the job knows, and no others.
 COMPLETE = ("parameter", "master_parameter", "gradient", "optimizer_state", "buffer")
 # They may rest on the scope of their op: nothing else knows of them.
 BY_SCOPE = ("temporary", "activation_gradient")
@@ -72,7 +72,7 @@ def look_agrees(instant, look):
         known = f"{look['mark']}: {category} {name} of {size} bytes"
         require(block["category"] == category, f"{known} is {describe_block(block)}")
         require(block["requested"] in (0, size), f"{known}: {block['requested']} were requested")
-    for category in (*COMPLETE, "saved_activation") if look["graph"] else COMPLETE:
+    for category in (*COMPLETE, *look["complete"]):
         more = [block for address, block in blocks.items() if block["category"] == category and address not in expected]
         require(not more, f"{look['mark']}: {len(more)} blocks too many of category {category}: {describe(more)}")
 

@@ -8,6 +8,7 @@ Each look is a mark in the ledger, with the blocks of torch's own snapshot and t
 have. What the job does not know (temporaries, workspaces, buckets) has none.
 """
 
+import collections
 import ctypes
 import dataclasses
 import json
@@ -58,11 +59,15 @@ class Holdings:
         self.gathered = lambda: []  # → whole parameters that are alive
         self.more_gradients = lambda: []  # → gradients that are not in their parameters
         self.also_saved = lambda: []  # → activations that something else than the graph keeps for backward
+        self.knows_recomputed = True  # what regions have run again
+        self._frames = []
+        self._counts = collections.Counter()
         self._parameters = [(name, part) for name, p in model.named_parameters() for part in locals_of(p)]
         self._places = {name: place(part) for name, part in self._parameters}
         self._looks = []
 
-    def look(self, mark, loss=None, inputs=()):
+    def look(self, mark, loss=None, inputs=(), running=False):
+        """`running`: a forward is under way, whose latest results may still be saved."""
         device = torch.cuda.current_device()
         expected = {}
 
@@ -88,12 +93,26 @@ class Holdings:
         for number, tensor in enumerate(self.gathered()):
             hold("comm_buffer", f"gathered {number}", tensor)
         if loss is not None:
+            self._frames = graph.checkpoint_frames(loss)
+        frames = [frame for reference in self._frames if (frame := reference()) is not None]
+        for tensor in [tensor for frame in frames for tensor in graph.kept_by_frame(frame)]:
+            hold("saved_activation", "a region's input", tensor)
+        for tensor in [tensor for frame in frames if self.knows_recomputed for tensor in graph.recomputed_in(frame)]:
+            hold("recomputed_activation", "recomputed", tensor)
+        if loss is not None:
             for name, tensor in graph.saved_tensors(loss):
                 hold("saved_activation", name, tensor)
         for tensor in self.also_saved():
             hold("saved_activation", "kept", tensor)
         _library.ledger_mark(mark.encode())
-        self._looks.append({"mark": mark, "device": device, "graph": loss is not None, "blocks": blocks_of(device), "expected": expected})
+        complete = ["saved_activation"] if loss is not None else []
+        complete += ["recomputed_activation"] if self.knows_recomputed and not running else []
+        self._looks.append({"mark": mark, "complete": complete, "blocks": blocks_of(device), "expected": expected})
+
+    def count(self, what):
+        """1, 2, ...: for the names of looks that a program's callbacks make."""
+        self._counts[what] += 1
+        return self._counts[what]
 
     @staticmethod
     def _hold(expected, category, name, where):

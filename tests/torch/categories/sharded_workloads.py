@@ -38,7 +38,7 @@ def ddp(gradient_as_bucket_view):
         if gradient_as_bucket_view:  # buckets are made anew in the second step, and stay
             train(model, optimizer, truth, Decoder.batch, next_token_loss, first_look=2, after_step=truth.remember_gradients)
         else:
-            train(model, optimizer, truth, Decoder.batch, next_token_loss)
+            train(model, optimizer, truth, Decoder.batch, next_token_loss, inside=model.module.layers[1].norm2)
     return joined(run)
 
 
@@ -55,19 +55,25 @@ def fsdp1(use_orig_params):
         truth = Holdings(model, optimizer)
         flat = [module._handle.flat_param for module in FullyShardedDataParallel.fsdp_modules(model)]
         truth.gathered = lambda: [parameter._full_param_padded for parameter in flat]
-        train(model, optimizer, truth, Decoder.batch, next_token_loss)
+        train(model, optimizer, truth, Decoder.batch, next_token_loss, inside=model.module.layers[1].module.norm2)
     return joined(run)
 
 
+def fsdp2_groups(model):
+    return [group for module in model.modules() if hasattr(module, "_get_fsdp_state") for group in module._get_fsdp_state()._fsdp_param_groups]
+
+
 def fsdp2_parameters(model):
-    groups = [group for module in model.modules() if hasattr(module, "_get_fsdp_state") for group in module._get_fsdp_state()._fsdp_param_groups]
-    return [parameter for group in groups for parameter in group.fsdp_params]
+    return [parameter for group in fsdp2_groups(model) for parameter in group.fsdp_params]
 
 
 def fsdp2_holdings(model, optimizer):
-    """Adds what FSDP2 holds: whole parameters, and whole gradients that wait to be reduced."""
+    """Adds what FSDP2 holds: whole parameters, what was gathered ahead, and whole gradients that wait to be reduced."""
     truth = Holdings(model, optimizer)
-    truth.gathered = lambda: [output for parameter in fsdp2_parameters(model) for output in parameter.all_gather_outputs]
+    truth.gathered = lambda: [
+        *(output for parameter in fsdp2_parameters(model) for output in parameter.all_gather_outputs),
+        *(group._all_gather_result.all_gather_output for group in fsdp2_groups(model) if group._all_gather_result is not None),
+    ]
     truth.more_gradients = lambda: [
         gradient for parameter in fsdp2_parameters(model) if hasattr(parameter, "_unsharded_param")
         for gradient in (parameter._unsharded_param.grad, parameter.unsharded_accumulated_grad)
@@ -84,7 +90,7 @@ def shard(model, **options):
 
 def train_fsdp2(model, loss_of=next_token_loss, **options):
     optimizer = torch.optim.AdamW(model.parameters())
-    train(model, optimizer, fsdp2_holdings(model, optimizer), Decoder.batch, loss_of, **options)
+    train(model, optimizer, fsdp2_holdings(model, optimizer), Decoder.batch, loss_of, inside=model.layers[1].norm2, **options)
 
 
 def fsdp2(**options):

@@ -12,13 +12,24 @@ from torch import nn
 STEPS = 3
 
 
-def train(model, optimizer, truth, batch, loss_of, microbatches=1, first_look=1, after_step=lambda: None):
-    """An ordinary loop, looked at before and after each backward, and after each step, once the first step is over."""
-    for step in range(STEPS):
-        def look(when, step=step, **known):
-            if step >= first_look:
-                truth.look(f"step {step}: {when}", **known)
+def train(model, optimizer, truth, batch, loss_of, microbatches=1, first_look=1, inside=None, after_step=lambda: None):
+    """An ordinary loop, looked at before and after each backward, and after each step, once the first step is over; and, in
+    the last step, when the module `inside` is called or run again, and when backward passes its input."""
+    step = 0
 
+    def look(when, **known):
+        if step >= first_look:
+            truth.look(f"step {step}: {when}", **known)
+
+    def inside_is_called(_module, arguments):
+        if step == STEPS - 1:
+            look(f"call {truth.count('call')} inside", running=True)
+            if arguments[0].requires_grad:
+                arguments[0].register_hook(lambda _: look(f"backward {truth.count('backward')} inside"))
+
+    if inside is not None:
+        inside.register_forward_pre_hook(inside_is_called)
+    for step in range(STEPS):
         for microbatch in range(microbatches):
             x, y = batch()
             loss = loss_of(model, x, y)
@@ -44,9 +55,11 @@ def loss_of_mlp(model, x, labels):
     return F.cross_entropy(model(x), labels)
 
 
-def train_decoder(model, loss_of=next_token_loss, called=None, **options):
+def train_decoder(model, loss_of=next_token_loss):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    train(called or model, optimizer, Holdings(model, optimizer), Decoder.batch, loss_of, **options)
+    truth = Holdings(model, optimizer)
+    truth.knows_recomputed = model.region is not reentrant  # whose graph is out of sight
+    train(model, optimizer, truth, Decoder.batch, loss_of, inside=model.layers[1].norm2)
 
 
 def decoder(**shape):
@@ -59,12 +72,13 @@ def decoder_selective():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     truth = Holdings(model, optimizer)
     truth.also_saved = region.kept
+    truth.knows_recomputed = False  # regions hold what was kept beside it
 
     def loss_of(model, tokens, targets):
         region.forget()
         return next_token_loss(model, tokens, targets)
 
-    train(model, optimizer, truth, Decoder.batch, loss_of)
+    train(model, optimizer, truth, Decoder.batch, loss_of, inside=model.layers[1].norm2)
 
 
 def decoder_autocast():
