@@ -76,6 +76,20 @@ TEST_CASE("a gradient of a gathered parameter is unsharded") {
   Judged(job).Check(gradient, Category::kGradient, Evidence::kNamed, Role::kUnsharded);
 }
 
+TEST_CASE("a gradient that is accumulated for an activation is none of a parameter") {
+  TestJob job(true);
+  const auto weight = job.Allocate(2048);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto input_of_region = job.Allocate(2048);
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto of_region = job.Allocate(2048, 0, true), of_weight = job.Allocate(2048, 0, true);
+  job.Name(of_region, NameCategory::kGradient, "", input_of_region);
+  job.Name(of_weight, NameCategory::kGradient, "", weight);
+  const Judged judged(job);
+  judged.Check(of_region, Category::kActivationGradient, Evidence::kNamed);
+  judged.Check(of_weight, Category::kGradient, Evidence::kNamed);
+}
+
 TEST_CASE("a gathered parameter stays one when it is found in the place of its shard") {
   TestJob job(true);
   const auto gathered = job.Allocate(2048), flat = job.Allocate(2048);
