@@ -36,6 +36,16 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
   return CUDA_SUCCESS;
 }
 
+CUresult AddEventNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                      CUevent event, Operation operation) {
+  const Guard guard;
+  if (!IsEvent(event)) return CUDA_ERROR_INVALID_VALUE;
+  Node* added = nullptr;
+  SIMGPU_RETURN_IF_ERROR(Add(handle, graph, dependencies, count, std::move(operation), &added));
+  added->event = event;
+  return CUDA_SUCCESS;
+}
+
 // The usual form of a call that returns a list: with a null array, only its length; otherwise as much as there is room.
 template <typename Range>
 CUresult GiveList(const Range& nodes, CUgraphNode* handles, std::size_t* count) {
@@ -51,14 +61,6 @@ CUresult GiveList(const Range& nodes, CUgraphNode* handles, std::size_t* count) 
 
 void Erase(std::vector<Node*>* nodes, const Node* node) {
   nodes->erase(std::remove(nodes->begin(), nodes->end(), node), nodes->end());
-}
-
-void Release(std::vector<HeldObject>* held, std::vector<UserObject*>* destroyed) {
-  for (const HeldObject& entry : *held) {
-    entry.object->references -= std::min(entry.object->references, entry.references);
-    if (entry.object->references == 0) destroyed->push_back(entry.object);
-  }
-  held->clear();
 }
 
 Graph* Clone(const Graph& graph) {
@@ -105,13 +107,6 @@ void DeleteGraph(Graph* graph, std::vector<UserObject*>* destroyed) {
   }
   Known().erase(graph);
   delete graph;
-}
-
-void RunDestroyed(const std::vector<UserObject*>& destroyed) {
-  for (UserObject* object : destroyed) {
-    object->destroy(object->pointer);
-    delete object;
-  }
 }
 
 Node* AddNode(Graph* graph, const std::vector<Node*>& dependencies, Operation operation) {
@@ -242,30 +237,18 @@ SIMGPU_API cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* child) {
 SIMGPU_API cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                      CUevent event) {
   SIMGPU_ENTER();
-  const Guard guard;
-  if (!simgpu::IsEvent(event)) return CUDA_ERROR_INVALID_VALUE;
-  Node* added = nullptr;
-  SIMGPU_RETURN_IF_ERROR(Add(node, graph, dependencies, count,
-                             {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                              .effect =
-                                  [event] {
-                                    const Guard inner;
-                                    simgpu::RecordNow(event, std::make_shared<std::uint64_t>(0));
-                                  }},
-                             &added));
-  added->event = event;
-  return CUDA_SUCCESS;
+  const auto record = [event] {
+    const Guard inner;
+    simgpu::RecordNow(event, std::make_shared<std::uint64_t>(0));
+  };
+  return simgpu::AddEventNode(node, graph, dependencies, count, event,
+                              {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .effect = record});
 }
 
 SIMGPU_API cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                    CUevent event) {
   SIMGPU_ENTER();
-  const Guard guard;
-  if (!simgpu::IsEvent(event)) return CUDA_ERROR_INVALID_VALUE;
-  Node* added = nullptr;
-  SIMGPU_RETURN_IF_ERROR(Add(node, graph, dependencies, count, {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT}, &added));
-  added->event = event;
-  return CUDA_SUCCESS;
+  return simgpu::AddEventNode(node, graph, dependencies, count, event, {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT});
 }
 
 SIMGPU_API cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData*,
@@ -502,63 +485,4 @@ SIMGPU_API cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const 
 }
 SIMGPU_API cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
-}
-
-// ---- User objects
-
-SIMGPU_API cuUserObjectCreate(CUuserObject* handle, void* pointer, CUhostFn destroy, unsigned references, unsigned) {
-  SIMGPU_ENTER();
-  if (handle == nullptr || destroy == nullptr || references == 0) return CUDA_ERROR_INVALID_VALUE;
-  *handle = reinterpret_cast<CUuserObject>(new simgpu::UserObject{pointer, destroy, references});
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuUserObjectRetain(CUuserObject handle, unsigned count) {
-  SIMGPU_ENTER();
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Guard guard;
-  reinterpret_cast<simgpu::UserObject*>(handle)->references += count;
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuUserObjectRelease(CUuserObject handle, unsigned count) {
-  SIMGPU_ENTER();
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<simgpu::UserObject*> destroyed;
-  {
-    const Guard guard;
-    std::vector<simgpu::HeldObject> held = {{reinterpret_cast<simgpu::UserObject*>(handle), count}};
-    simgpu::Release(&held, &destroyed);
-  }
-  simgpu::RunDestroyed(destroyed);
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned count, unsigned flags) {
-  SIMGPU_ENTER();
-  const Guard guard;
-  Graph* graph = GraphOf(graph_handle);
-  if (graph == nullptr || handle == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  auto* object = reinterpret_cast<simgpu::UserObject*>(handle);
-  if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
-  graph->objects.push_back({object, count});
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned count) {
-  SIMGPU_ENTER();
-  {
-    const Guard guard;
-    Graph* graph = GraphOf(graph_handle);
-    if (graph == nullptr || handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    unsigned left = count;
-    for (simgpu::HeldObject& held : graph->objects) {
-      if (held.object != reinterpret_cast<simgpu::UserObject*>(handle)) continue;
-      const auto taken = std::min<std::uint64_t>(left, held.references);
-      held.references -= taken;
-      left -= static_cast<unsigned>(taken);
-    }
-    if (left != 0) return CUDA_ERROR_INVALID_VALUE;
-  }
-  return cuUserObjectRelease(handle, count);
 }

@@ -79,6 +79,8 @@ Graph* NewGraph(Context* context);
 // Takes apart a graph. The caller runs `destroyed` after it has let go of the lock: the program's own functions.
 void DeleteGraph(Graph* graph, std::vector<UserObject*>* destroyed);
 void RunDestroyed(const std::vector<UserObject*>& destroyed);
+// Lets go of user objects; those that nobody holds any more are added to `destroyed`.
+void Release(std::vector<HeldObject>* held, std::vector<UserObject*>* destroyed);
 
 // Gives one operation to a stream: a node in a capture; otherwise it is counted, and has its effect now. Takes the lock
 // itself.

@@ -91,66 +91,37 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void*, size_t) {
   return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  handle->math_mode = mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
-  *mode = handle->math_mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-  handle->pointer_mode = mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
-  *mode = handle->pointer_mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
-  handle->atomics_mode = mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t* mode) {
-  *mode = handle->atomics_mode;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetSmCountTarget(cublasHandle_t handle, int count) {
-  handle->sm_count_target = count;
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetSmCountTarget(cublasHandle_t handle, int* count) {
-  *count = handle->sm_count_target;
-  return CUBLAS_STATUS_SUCCESS;
-}
+// What is set has no effect, and can be asked for.
+#define SIMGPU_ATTRIBUTE(Name, type, member)                           \
+  cublasStatus_t cublasSet##Name(cublasHandle_t handle, type value) {  \
+    handle->member = value;                                            \
+    return CUBLAS_STATUS_SUCCESS;                                      \
+  }                                                                    \
+  cublasStatus_t cublasGet##Name(cublasHandle_t handle, type* value) { \
+    *value = handle->member;                                           \
+    return CUBLAS_STATUS_SUCCESS;                                      \
+  }
+SIMGPU_ATTRIBUTE(MathMode, cublasMath_t, math_mode)
+SIMGPU_ATTRIBUTE(PointerMode_v2, cublasPointerMode_t, pointer_mode)
+SIMGPU_ATTRIBUTE(AtomicsMode, cublasAtomicsMode_t, atomics_mode)
+SIMGPU_ATTRIBUTE(SmCountTarget, int, sm_count_target)
+#undef SIMGPU_ATTRIBUTE
 
 const char* cublasGetStatusName(cublasStatus_t status) {
   switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_ALLOC_FAILED:
-      return "CUBLAS_STATUS_ALLOC_FAILED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-      return "CUBLAS_STATUS_ARCH_MISMATCH";
-    case CUBLAS_STATUS_MAPPING_ERROR:
-      return "CUBLAS_STATUS_MAPPING_ERROR";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR:
-      return "CUBLAS_STATUS_INTERNAL_ERROR";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
+#define SIMGPU_NAME(status) \
+  case status:              \
+    return #status
+    SIMGPU_NAME(CUBLAS_STATUS_SUCCESS);
+    SIMGPU_NAME(CUBLAS_STATUS_NOT_INITIALIZED);
+    SIMGPU_NAME(CUBLAS_STATUS_ALLOC_FAILED);
+    SIMGPU_NAME(CUBLAS_STATUS_INVALID_VALUE);
+    SIMGPU_NAME(CUBLAS_STATUS_ARCH_MISMATCH);
+    SIMGPU_NAME(CUBLAS_STATUS_MAPPING_ERROR);
+    SIMGPU_NAME(CUBLAS_STATUS_EXECUTION_FAILED);
+    SIMGPU_NAME(CUBLAS_STATUS_INTERNAL_ERROR);
+    SIMGPU_NAME(CUBLAS_STATUS_NOT_SUPPORTED);
+#undef SIMGPU_NAME
     default:
       return "CUBLAS_STATUS_LICENSE_ERROR";
   }

@@ -50,22 +50,18 @@ void CopyOut(const std::vector<int>& values, int room, int* out) {
 
 extern "C" {
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t desc) { return Destroy(desc); }
-cudnnStatus_t cudnnCreateSpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t* d) { return Create(d); }
-cudnnStatus_t cudnnDestroySpatialTransformerDescriptor(cudnnSpatialTransformerDescriptor_t d) { return Destroy(d); }
-cudnnStatus_t cudnnCreateCTCLossDescriptor(cudnnCTCLossDescriptor_t* desc) { return Create(desc); }
-cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t desc) { return Destroy(desc); }
+#define SIMGPU_DESCRIPTOR(Kind)                                                                         \
+  cudnnStatus_t cudnnCreate##Kind##Descriptor(cudnn##Kind##Descriptor_t* desc) { return Create(desc); } \
+  cudnnStatus_t cudnnDestroy##Kind##Descriptor(cudnn##Kind##Descriptor_t desc) { return Destroy(desc); }
+SIMGPU_DESCRIPTOR(Tensor)
+SIMGPU_DESCRIPTOR(Filter)
+SIMGPU_DESCRIPTOR(Convolution)
+SIMGPU_DESCRIPTOR(Activation)
+SIMGPU_DESCRIPTOR(Pooling)
+SIMGPU_DESCRIPTOR(Dropout)
+SIMGPU_DESCRIPTOR(SpatialTransformer)
+SIMGPU_DESCRIPTOR(CTCLoss)
+#undef SIMGPU_DESCRIPTOR
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t desc, cudnnDataType_t type, int rank, const int dims[],
                                          const int strides[]) {

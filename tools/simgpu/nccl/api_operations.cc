@@ -18,6 +18,38 @@ std::uint64_t HashOf(ncclComm_t comm) {
   return communicator == nullptr ? 0 : communicator->hash;
 }
 
+// A call of the API, in parts.
+struct Call {
+  const RangeName& name;
+  OperationKind kind;
+  ncclComm_t communicator;
+  cudaStream_t stream;
+};
+struct Message {
+  const void* send;
+  void* receive;
+  std::size_t count;
+  ncclDataType_t type;
+};
+struct Details {
+  ncclRedOp_t reduction = ncclSum;
+  int root = 0;
+};
+
+ncclResult_t Enqueue(const Call& call, const Message& message, const Details& details = {}) {
+  return Submit(Operation{.function = call.name.function(),
+                          .kind = call.kind,
+                          .send = message.send,
+                          .receive = message.receive,
+                          .count = message.count,
+                          .type = message.type,
+                          .reduction = details.reduction,
+                          .root = details.root,
+                          .handle = call.communicator,
+                          .stream = call.stream,
+                          .communicator = {}});
+}
+
 }  // namespace
 }  // namespace simgpu::nccl
 
@@ -27,62 +59,30 @@ NCCL_API(ncclResult_t, ncclAllGather, const void* sendbuff, void* recvbuff, std:
          ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclAllGather");
   Range range(name, Schema::kAllGather, MessagePayload{HashOf(comm), sendcount * SizeOf(datatype)});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kAllGather,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = sendcount,
-                          .type = datatype,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kAllGather, comm, stream}, {sendbuff, recvbuff, sendcount, datatype});
 }
 
 NCCL_API(ncclResult_t, ncclAllReduce, const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
          ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclAllReduce");
   Range range(name, Schema::kAllReduce, ReductionPayload{HashOf(comm), count * SizeOf(datatype), op});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kAllReduce,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .reduction = op,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kAllReduce, comm, stream}, {sendbuff, recvbuff, count, datatype},
+                 {.reduction = op});
 }
 
 NCCL_API(ncclResult_t, ncclAlltoAll, const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
          ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclAlltoAll");
   Range range(name, Schema::kAlltoAll, MessagePayload{HashOf(comm), count * SizeOf(datatype)});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kAlltoAll,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kAlltoAll, comm, stream}, {sendbuff, recvbuff, count, datatype});
 }
 
 NCCL_API(ncclResult_t, ncclBroadcast, const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
          int root, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclBroadcast");
   Range range(name, Schema::kBroadcast, RootedPayload{HashOf(comm), count * SizeOf(datatype), root});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kBroadcast,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .root = root,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kBroadcast, comm, stream}, {sendbuff, recvbuff, count, datatype},
+                 {.root = root});
 }
 
 // Through the exported function, as the genuine library does: an interposer of ncclBroadcast sees this call too.
@@ -95,95 +95,44 @@ NCCL_API(ncclResult_t, ncclGather, const void* sendbuff, void* recvbuff, std::si
          int root, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclGather");
   Range range(name, Schema::kGather, RootedPayload{HashOf(comm), count * SizeOf(datatype), root});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kGather,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .root = root,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kGather, comm, stream}, {sendbuff, recvbuff, count, datatype}, {.root = root});
 }
 
 NCCL_API(ncclResult_t, ncclReduce, const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
          ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclReduce");
   Range range(name, Schema::kReduce, ReducePayload{HashOf(comm), count * SizeOf(datatype), root, op});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kReduce,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .reduction = op,
-                          .root = root,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kReduce, comm, stream}, {sendbuff, recvbuff, count, datatype},
+                 {.reduction = op, .root = root});
 }
 
 NCCL_API(ncclResult_t, ncclReduceScatter, const void* sendbuff, void* recvbuff, std::size_t recvcount,
          ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclReduceScatter");
   Range range(name, Schema::kReduceScatter, ReductionPayload{HashOf(comm), recvcount * SizeOf(datatype), op});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kReduceScatter,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = recvcount,
-                          .type = datatype,
-                          .reduction = op,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kReduceScatter, comm, stream}, {sendbuff, recvbuff, recvcount, datatype},
+                 {.reduction = op});
 }
 
 NCCL_API(ncclResult_t, ncclScatter, const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
          int root, ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclScatter");
   Range range(name, Schema::kScatter, RootedPayload{HashOf(comm), count * SizeOf(datatype), root});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kScatter,
-                          .send = sendbuff,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .root = root,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kScatter, comm, stream}, {sendbuff, recvbuff, count, datatype}, {.root = root});
 }
 
 NCCL_API(ncclResult_t, ncclSend, const void* sendbuff, std::size_t count, ncclDataType_t datatype, int peer,
          ncclComm_t comm, cudaStream_t stream) {
   static constinit RangeName name("ncclSend");
   Range range(name, Schema::kSend, RootedPayload{HashOf(comm), count * SizeOf(datatype), peer});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kSend,
-                          .send = sendbuff,
-                          .count = count,
-                          .type = datatype,
-                          .root = peer,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kSend, comm, stream}, {sendbuff, nullptr, count, datatype}, {.root = peer});
 }
 
 NCCL_API(ncclResult_t, ncclRecv, void* recvbuff, std::size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
          cudaStream_t stream) {
   static constinit RangeName name("ncclRecv");
   Range range(name, Schema::kRecv, RootedPayload{HashOf(comm), count * SizeOf(datatype), peer});
-  return Submit(Operation{.function = name.function(),
-                          .kind = OperationKind::kReceive,
-                          .receive = recvbuff,
-                          .count = count,
-                          .type = datatype,
-                          .root = peer,
-                          .handle = comm,
-                          .stream = stream,
-                          .communicator = {}});
+  return Enqueue({name, OperationKind::kReceive, comm, stream}, {nullptr, recvbuff, count, datatype}, {.root = peer});
 }
 
 NCCL_API(ncclResult_t, ncclGroupStart) {

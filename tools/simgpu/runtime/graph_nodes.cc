@@ -167,39 +167,23 @@ cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, cons
   return Forward<&Driver::cuGraphAddEmptyNode>(node, graph, dependencies, count);
 }
 
-cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                        size_t count, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphAddEventRecordNode>(node, graph, dependencies, count, event);
-}
-
-cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {
-  return Forward<&Driver::cuGraphEventRecordNodeGetEvent>(node, event);
-}
-
-cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphEventRecordNodeSetEvent>(node, event);
-}
-
-cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphExecEventRecordNodeSetEvent>(exec, node, event);
-}
-
-cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                                      size_t count, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphAddEventWaitNode>(node, graph, dependencies, count, event);
-}
-
-cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {
-  return Forward<&Driver::cuGraphEventWaitNodeGetEvent>(node, event);
-}
-
-cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphEventWaitNodeSetEvent>(node, event);
-}
-
-cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) {
-  return Forward<&Driver::cuGraphExecEventWaitNodeSetEvent>(exec, node, event);
-}
+#define SIMGPU_EVENT_NODES(Kind)                                                                                      \
+  cudaError_t cudaGraphAddEvent##Kind##Node(cudaGraphNode_t* node, cudaGraph_t graph,                                 \
+                                            const cudaGraphNode_t* dependencies, size_t count, cudaEvent_t event) {   \
+    return Forward<&Driver::cuGraphAddEvent##Kind##Node>(node, graph, dependencies, count, event);                    \
+  }                                                                                                                   \
+  cudaError_t cudaGraphEvent##Kind##NodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event) {                          \
+    return Forward<&Driver::cuGraphEvent##Kind##NodeGetEvent>(node, event);                                           \
+  }                                                                                                                   \
+  cudaError_t cudaGraphEvent##Kind##NodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {                           \
+    return Forward<&Driver::cuGraphEvent##Kind##NodeSetEvent>(node, event);                                           \
+  }                                                                                                                   \
+  cudaError_t cudaGraphExecEvent##Kind##NodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event) { \
+    return Forward<&Driver::cuGraphExecEvent##Kind##NodeSetEvent>(exec, node, event);                                 \
+  }
+SIMGPU_EVENT_NODES(Record)
+SIMGPU_EVENT_NODES(Wait)
+#undef SIMGPU_EVENT_NODES
 
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                      size_t count, cudaMemAllocNodeParams* params) {
