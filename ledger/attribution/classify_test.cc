@@ -90,6 +90,19 @@ TEST_CASE("a gradient that is accumulated for an activation is none of a paramet
   judged.Check(of_weight, Category::kGradient, Evidence::kNamed);
 }
 
+TEST_CASE("what a block was requested with is known where it was looked up later") {
+  TestJob job(true);
+  const auto seen = job.Allocate(2048), other = job.Allocate(2048);
+  record::BlockDetail detail = {};
+  detail.address = seen;
+  detail.requested = 1100;
+  job.ledger.Add(record::Kind::kBlockSeen, 0, detail, record::Layer::kOp);
+  const Judged judged(job);
+  const DeviceLives& lives = *judged.attribution().lives(0);
+  CHECK(lives.FactsOf(judged.At(seen)).requested == 1100);
+  CHECK(lives.FactsOf(judged.At(other)).requested == 0);
+}
+
 TEST_CASE("a gathered parameter stays one when it is found in the place of its shard") {
   TestJob job(true);
   const auto gathered = job.Allocate(2048), flat = job.Allocate(2048);

@@ -35,7 +35,8 @@ int Rank(NameCategory category) {
 }
 
 bool Outranks(NameCategory category, NameCategory earlier) {
-  // FSDP puts whole parameters into the place of their shards. A look at the models finds them there, and calls them theirs.
+  // FSDP puts whole parameters into the place of their shards. A look at the models finds them there, and calls them
+  // theirs.
   if (category == NameCategory::kParameter && earlier == NameCategory::kGatheredParameter) return false;
   return Rank(category) > Rank(earlier);
 }
@@ -144,6 +145,11 @@ void LifeCollector::ApplyRare(const format::Slot& slot, std::uint64_t index) {
     case Kind::kFree:
       ApplyDriver(slot, index);
       return;
+    case Kind::kBlockSeen: {
+      const auto& seen = slot.As<record::BlockDetail>();
+      if (Facts* const facts = FactsAt(slot.commit().device, seen.address)) facts->requested = seen.requested;
+      return;
+    }
     case Kind::kDeviceReset:
       EndAll(slot.commit().device, index);
       return;

@@ -45,6 +45,7 @@ struct Facts {
   std::uint64_t call = kNever;    // a collective
   Role role = Role::kNone;        // in that collective
   std::uint64_t owner = kNever;   // index of the life of the parameter that a gradient or state belongs to
+  std::uint64_t requested = 0;    // bytes, where the op adapter came after the block and looked it up; 0: not said so
   bool saved_as_leaf = false;
 };
 

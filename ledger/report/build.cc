@@ -114,7 +114,8 @@ ValueReads BuildValueReads(const LedgerFile& file) {
   return reads;
 }
 
-// What the device had when the allocator gave up. The allocator's own call does not say it; the op adapter asks right after.
+// What the device had when the allocator gave up. The allocator's own call does not say it; the op adapter asks right
+// after.
 const record::DeviceSample* SampleOf(const LedgerFile& file, const replay::OomEvent& oom) {
   constexpr std::uint64_t kNear = 64;  // slots; other threads may have written in between
   const auto slots = file.slots();

@@ -30,6 +30,7 @@ BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const L
   if (slot.kind() == record::Kind::kBlockAlloc) {
     block.address = slot.As<record::Block>().address;
     block.requested = slot.As<record::Block>().requested;
+    if (block.requested == 0) block.requested = lives.FactsOf(life).requested;
   } else {
     block.address = slot.As<record::Allocation>().address;
     block.requested = life.bytes;

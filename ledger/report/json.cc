@@ -24,19 +24,6 @@ Json AccountsJson(const std::vector<replay::Account>& accounts) {
   return json;
 }
 
-Json PoolsJson(const std::vector<replay::PoolUse>& pools) {
-  Json json = Json::array();
-  for (const replay::PoolUse& use : pools) {
-    json.push_back({{"name", replay::PoolName(use.pool)},
-                    {"reserved", use.reserved},
-                    {"allocated", use.allocated},
-                    {"pending_free", use.free.pending},
-                    {"inactive_split", use.free.inactive},
-                    {"cached_segments", use.free.cached}});
-  }
-  return json;
-}
-
 Json BalanceJson(const replay::Balance& balance) {
   return {
       {"used", balance.used},

@@ -106,6 +106,19 @@ std::vector<std::size_t> ListedPhases(const std::vector<PhaseReport>& phases) {
 
 }  // namespace
 
+Json PoolsJson(const std::vector<replay::PoolUse>& pools) {
+  Json json = Json::array();
+  for (const replay::PoolUse& use : pools) {
+    json.push_back({{"name", replay::PoolName(use.pool)},
+                    {"reserved", use.reserved},
+                    {"allocated", use.allocated},
+                    {"pending_free", use.free.pending},
+                    {"inactive_split", use.free.inactive},
+                    {"cached_segments", use.free.cached}});
+  }
+  return json;
+}
+
 Json InstantJson(const InstantReport& instant, bool blocks) {
   Json categories = Json::object();
   for (const CategoryReport& category : instant.categories) {
@@ -120,6 +133,7 @@ Json InstantJson(const InstantReport& instant, bool blocks) {
       {"categories", categories},
       {"sum_of_category_maxima", instant.sum_of_maxima},
       {"accounts", AccountsJson(instant.balance)},
+      {"private_pools", PoolsJson(instant.balance.private_pools)},
       {"modules", ModulesJson(instant)},
   };
   if (!blocks) return json;

@@ -6,6 +6,8 @@
 
 namespace ledger::report {
 
+nlohmann::ordered_json PoolsJson(const std::vector<replay::PoolUse>& pools);
+
 // `blocks`: every live block, too.
 nlohmann::ordered_json InstantJson(const InstantReport& instant, bool blocks);
 
