@@ -33,7 +33,7 @@ class Sweep {
 
  private:
   struct GroupState {
-    std::uint64_t bytes = 0, blocks = 0;
+    std::uint64_t whole = 0, outputs = 0, blocks = 0;
     bool ahead = false;
   };
 
@@ -49,8 +49,19 @@ class Sweep {
     if (group == kNoGroup || !states_[group].ahead) return;
     states_[group].ahead = false;
     --groups_ahead_;
-    now_.ahead -= states_[group].bytes;
-    now_.in_use += states_[group].bytes;
+    now_.ahead -= states_[group].whole + states_[group].outputs;
+    now_.whole += states_[group].whole;
+    now_.outputs += states_[group].outputs;
+  }
+
+  // Where the agent has named what lies there, it is a parameter, be it in the output itself.
+  bool IsOutput(const Life& life) const {
+    return life.role == Role::kAllGatherOutput || lives_.FactsOf(life).name == kNever;
+  }
+
+  std::uint64_t& Gathered(const Life& life, const GroupState& state) {
+    if (state.ahead) return now_.ahead;
+    return IsOutput(life) ? now_.outputs : now_.whole;
   }
 
   // The account of a block that is not gathered.
@@ -70,8 +81,8 @@ class Sweep {
         state.ahead = true;
         ++groups_ahead_;
       }
-      state.bytes += life.bytes;
-      (state.ahead ? now_.ahead : now_.in_use) += life.bytes;
+      (IsOutput(life) ? state.outputs : state.whole) += life.bytes;
+      Gathered(life, state) += life.bytes;
       // Gathered by the module itself, when it is about to run.
       Use(groups_.OfScope(replay::ScopeOf(grounds_.file.slots()[life.begin])));
     }
@@ -87,8 +98,8 @@ class Sweep {
       return;
     }
     GroupState& state = states_[group];
-    state.bytes -= life.bytes;
-    (state.ahead ? now_.ahead : now_.in_use) -= life.bytes;
+    (IsOutput(life) ? state.outputs : state.whole) -= life.bytes;
+    Gathered(life, state) -= life.bytes;
     if (--state.blocks == 0 && state.ahead) {
       state.ahead = false;
       --groups_ahead_;
@@ -109,7 +120,8 @@ class Sweep {
     result_.groups.clear();
     for (std::uint32_t group = 0; group < states_.size(); ++group) {
       const GroupState& state = states_[group];
-      if (state.blocks != 0) result_.groups.push_back({groups_.name(group), state.bytes, state.blocks, state.ahead});
+      if (state.blocks == 0) continue;
+      result_.groups.push_back({groups_.name(group), state.whole + state.outputs, state.blocks, state.ahead});
     }
     std::stable_sort(result_.groups.begin(), result_.groups.end(),
                      [](const GatheredGroup& a, const GatheredGroup& b) { return a.bytes > b.bytes; });

@@ -14,13 +14,15 @@ namespace ledger::attribution {
 // Bytes alive right after one event.
 struct TransientUse {
   std::uint64_t slot = kNever;       // kNever: there never were any
-  std::uint64_t in_use = 0;          // gathered: outputs of all-gathers, and parameters that were made whole of them
-  std::uint64_t ahead = 0;           // gathered as well, of groups whose modules have not begun to run since
+  std::uint64_t whole = 0;           // parameters that were made whole, of modules that run
+  std::uint64_t outputs = 0;         // of all-gathers of such modules, from which those are copied
+  std::uint64_t ahead = 0;           // both, of modules that have not begun to run since they were gathered
   std::uint64_t reduce_scatter = 0;  // inputs of reduce-scatters
   std::uint64_t other_buffers = 0;   // of collectives
   std::uint64_t workspace = 0;
 
-  std::uint64_t Gathered() const { return in_use + ahead; }
+  std::uint64_t InUse() const { return whole + outputs; }
+  std::uint64_t Gathered() const { return InUse() + ahead; }
   std::uint64_t Total() const { return Gathered() + reduce_scatter + other_buffers + workspace; }
 };
 

@@ -62,7 +62,7 @@ TEST_CASE("a gathered layer, the next one ahead of its use, and a workspace make
 
   const GatheredState state = GatheredOf(job);
   CHECK(state.largest.Gathered() == 800 * kMB);
-  CHECK(state.largest.in_use == 400 * kMB);
+  CHECK(state.largest.InUse() == 400 * kMB);
   CHECK(state.largest.ahead == 400 * kMB);
   CHECK(state.transient.Total() == 900 * kMB);
   CHECK(state.transient.workspace == 100 * kMB);
@@ -87,9 +87,23 @@ TEST_CASE("what was gathered ahead is in use once its module runs, and ahead aga
 
   const GatheredState state = GatheredOf(job);
   CHECK(state.largest.Gathered() == 350);
-  CHECK(state.largest.in_use == 200);
+  CHECK(state.largest.InUse() == 200);
   CHECK(state.largest.ahead == 150);
   CHECK(state.most_ahead.ahead == 150);
+}
+
+TEST_CASE("an output and the parameters that are copied from it are two things") {
+  Sharded sharded;
+  TestJob& job = sharded.job;
+  job.Enter(PhaseKind::kForward, 0);
+  const auto output = sharded.Gather(0, 400);
+  const auto whole = job.Allocate(384, sharded.module[0]);
+  job.Name(whole, NameCategory::kGatheredParameter, "layers.0.weight");
+  job.Free(output, 400);
+  job.Free(whole, 384);
+  const GatheredState state = GatheredOf(job);
+  CHECK(state.largest.whole == 384);
+  CHECK(state.largest.outputs == 400);
 }
 
 TEST_CASE("the root is in use all the time") {
@@ -97,7 +111,7 @@ TEST_CASE("the root is in use all the time") {
   job.Enter(PhaseKind::kForward, 0);
   job.Allocate(400, job.Scope(0, "FSDP::all_gather", record::kScopeUser, Layer::kOp));
   const GatheredState state = GatheredOf(job);
-  CHECK(state.largest.in_use == 400);
+  CHECK(state.largest.InUse() == 400);
   CHECK(state.most_ahead.ahead == 0);
   REQUIRE(state.groups.size() == 1);
   CHECK(state.groups[0].name.empty());

@@ -12,8 +12,7 @@ namespace {
 using format::LedgerFile;
 
 constexpr std::uint64_t kProgressStep = 1 << 18;
-constexpr std::size_t kMaxOoms = 8;  // with their live sets
-constexpr std::size_t kOomHolders = 8;
+constexpr std::size_t kMaxOoms = 8;
 
 HighWater MakeHighWater(const DeviceReplay& device, Metric metric) {
   HighWater high;
@@ -109,7 +108,7 @@ void Analysis::FindPeaks() {
   }
   for (const std::uint64_t slot : first_->ooms()) {
     const std::int8_t device = file_.slots()[slot].commit().device;
-    if (device >= 0 && ooms_.size() < kMaxOoms) ooms_.push_back({slot, device, {}});
+    if (device >= 0 && ooms_.size() < kMaxOoms) ooms_.push_back({slot, device});
   }
 }
 
@@ -120,7 +119,6 @@ void Analysis::CollectSnapshots(const Options& options) {
       snapshots_[{high->peak.slot, device.device}];
     }
   }
-  for (const OomEvent& oom : ooms_) snapshots_[{oom.slot, oom.device}];
   Replayer second(file_);
   for (auto& [where, snapshot] : snapshots_) {  // in the order of slots
     ReplayTo(second, where.first + 1, nullptr);
@@ -138,12 +136,6 @@ void Analysis::DescribePeaks() {
       high->time_ns = file_.clock().SinceOpenNs(file_.TicksAt(high->peak.slot));
       high->phase = PhaseAt(file_, high->peak.slot);
     }
-  }
-  for (OomEvent& oom : ooms_) {
-    const DeviceReplay* replay = first_->device(oom.device);
-    if (replay == nullptr) continue;
-    oom.holders = SitesOf(file_, snapshots_[{oom.slot, oom.device}], BackendOf(*replay));
-    if (oom.holders.size() > kOomHolders) oom.holders.resize(kOomHolders);
   }
 }
 

@@ -30,7 +30,6 @@ struct HighWater {
 struct OomEvent {
   std::uint64_t slot = 0;
   std::int8_t device = 0;
-  std::vector<Site> holders;  // the largest
 };
 
 struct DeviceAnalysis {

@@ -152,21 +152,6 @@ TEST_CASE("windows lie between marks, and open with what is alive") {
   CHECK_FALSE(FindMark(file, "c").has_value());
 }
 
-TEST_CASE("an out-of-memory event has the holders at that instant") {
-  TestLedger ledger;
-  const std::uint32_t big = ledger.Scope(0, "big");
-  ledger.BlockAlloc(0, 0x1000, 900, big);
-  ledger.BlockAlloc(0, 0x2000, 100);
-  ledger.BlockOom(0, 5000, 0, 1000);
-  ledger.BlockFree(0, 0x1000, 900);
-  const auto file = *ledger.Read();
-  const Analysis analysis(file, {});
-  REQUIRE(analysis.ooms().size() == 1);
-  REQUIRE(analysis.ooms()[0].holders.size() == 2);
-  CHECK(analysis.ooms()[0].holders[0].scope == "big");
-  CHECK(analysis.ooms()[0].holders[0].bytes == 900);
-}
-
 TEST_CASE("an empty ledger has nothing to say, and says it") {
   TestLedger ledger;
   const auto file = *ledger.Read();

@@ -134,7 +134,8 @@ std::string Parts(const attribution::TransientUse& use) {
   const auto add = [&parts](std::uint64_t bytes, absl::string_view what) {
     if (bytes != 0) parts.push_back(absl::StrCat(Gib(bytes), " ", what));
   };
-  add(use.in_use, "gathered in use");
+  add(use.whole, "whole");
+  add(use.outputs, "output of all-gathers");
   add(use.ahead, "gathered ahead");
   add(use.reduce_scatter, "to reduce and scatter");
   add(use.other_buffers, "other buffers");
