@@ -76,7 +76,7 @@ void FindUsed(const Snapshot& snapshot, const DeviceUse& final_use, Balance& bal
   } else if (snapshot.use.known_then == known) {
     balance.used = snapshot.use.used;
   } else {
-    balance.used = BeyondOr0(snapshot.use.used + known, snapshot.use.known_then);
+    balance.used = snapshot.use.Now(known);
     balance.used_note = "the driver's last answer, and what was got or given back since";
   }
   const std::uint64_t baseline = snapshot.use.sampled ? snapshot.use.baseline : final_use.baseline;

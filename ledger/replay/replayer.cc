@@ -97,6 +97,10 @@ void DeviceReplay::SampleUsed(std::uint64_t used, std::uint64_t known, std::uint
   steps_.erase(least);
 }
 
+void DeviceReplay::InferUsed(std::uint64_t known, std::uint64_t slot) {
+  if (use_.sampled) peaks_.Set(Metric::kDeviceUsed, use_.Now(known), slot);
+}
+
 void DeviceReplay::Reset(std::uint64_t slot) {
   blocks_.clear();
   allocated_ = 0;
@@ -210,13 +214,11 @@ bool Replayer::LoadsCode(const record::DeviceSample& sample) const {
 }
 
 void Replayer::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
-  for (const std::int8_t touched : driver_.Apply(slot, index, anomalies_)) {
-    Device(touched)->DriverChanged(driver_.device(touched), index);
-  }
+  const auto touched_devices = driver_.Apply(slot, index, anomalies_);
+  for (const std::int8_t touched : touched_devices) Device(touched)->DriverChanged(driver_.device(touched), index);
   UpdateHostPeaks();
   const std::int8_t device = slot.commit().device;
-  if (device < 0) return;
-  if (slot.kind() == Kind::kDeviceReset) Device(device)->Reset(index);
+  if (device >= 0 && slot.kind() == Kind::kDeviceReset) Device(device)->Reset(index);
   std::uint64_t used = 0;
   bool loads = false;
   if (slot.kind() == Kind::kDeviceSample) {
@@ -230,7 +232,11 @@ void Replayer::ApplyDriver(const format::Slot& slot, std::uint64_t index) {
   } else if (IsAllocation(slot.kind())) {
     used = slot.As<record::Allocation>().device_used;
   }
-  if (used != 0) Device(device)->SampleUsed(used, driver_.device(device).Known(), index, loads);
+  if (used != 0 && device >= 0) {
+    Device(device)->SampleUsed(used, driver_.device(device).Known(), index, loads);
+    return;
+  }
+  for (const std::int8_t touched : touched_devices) Device(touched)->InferUsed(driver_.device(touched).Known(), index);
 }
 
 void Replayer::Mark(std::uint64_t index) {

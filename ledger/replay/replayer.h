@@ -54,6 +54,9 @@ struct DeviceUse {
   std::uint64_t baseline_slot = 0;
   std::uint64_t unexplained = 0;  // beyond the baseline, now
   std::uint64_t largest_unexplained = 0;
+
+  // The driver's last answer, and what was got or given back since.
+  std::uint64_t Now(std::uint64_t known) const { return used + known > known_then ? used + known - known_then : 0; }
 };
 
 // An instant at which the unexplained bytes of a device reached a new height.
@@ -82,6 +85,8 @@ class DeviceReplay {
   void DriverChanged(const DeviceBytes& bytes, std::uint64_t slot);
   // `loads`: the driver was asked after it had loaded code, which is what the new bytes are for.
   void SampleUsed(std::uint64_t used, std::uint64_t known, std::uint64_t slot, bool loads);
+  // At an event at which the driver was not asked: it must not be while a graph is captured.
+  void InferUsed(std::uint64_t known, std::uint64_t slot);
   void Reset(std::uint64_t slot);
 
   absl::flat_hash_map<std::uint64_t, LiveBlock> blocks_;

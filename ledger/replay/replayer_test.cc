@@ -71,6 +71,20 @@ TEST_CASE("a snapshot holds what was alive right after an event") {
   CHECK(replay.TakeSnapshot(5).blocks.empty());
 }
 
+TEST_CASE("used bytes: where the driver was not asked, its last answer and what was got or given back since") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  TestLedger ledger;
+  ledger.Alloc(0, 0x1000, 20 * kMiB, {.used = 520 * kMiB});
+  ledger.Alloc(0, 0x2000, 30 * kMiB);
+  ledger.Free(0, 0x1000);
+  ledger.Alloc(0, 0x3000, 25 * kMiB);
+  const auto file = *ledger.Read();
+  Replayer replay(file);
+  replay.Finish();
+  const Peak peak = replay.device(0)->peaks().RunPeak(Metric::kDeviceUsed);
+  CHECK(peak.bytes == 555 * kMiB);
+}
+
 TEST_CASE("used bytes: the first answer sets the baseline, growth beyond the known is unexplained") {
   constexpr std::uint64_t kMiB = 1 << 20;
   TestLedger ledger;
