@@ -5,22 +5,14 @@
 #include <memory>
 
 #include "tools/simgpu/math/kernels.h"
+#include "tools/simgpu/math/version.h"
 
 namespace {
 
 // Where the profile says nothing: what one handle was seen to take on recent devices. An assumption, not a measurement.
 constexpr std::uint64_t kDefaultHandleBytes = 8ULL << 20;
 
-int VersionPart(libraryPropertyType type) {
-  switch (type) {
-    case MAJOR_VERSION:
-      return CUBLAS_VER_MAJOR;
-    case MINOR_VERSION:
-      return CUBLAS_VER_MINOR;
-    default:
-      return CUBLAS_VER_PATCH;
-  }
-}
+constexpr simgpu::math::Version kVersion = {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH};
 
 }  // namespace
 
@@ -70,7 +62,7 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
 
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  *value = VersionPart(type);
+  *value = kVersion.Part(type);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tools/simgpu/math/attribute_store.h"
 #include "tools/simgpu/math/kernels.h"
+#include "tools/simgpu/math/version.h"
 
 using simgpu::math::AttributeStore;
 
@@ -66,16 +67,7 @@ void DescribeAlgorithm(cublasLtMatmulHeuristicResult_t* result) {
   result->wavesCount = 1;
 }
 
-int VersionPart(libraryPropertyType type) {
-  switch (type) {
-    case MAJOR_VERSION:
-      return CUBLAS_VER_MAJOR;
-    case MINOR_VERSION:
-      return CUBLAS_VER_MINOR;
-    default:
-      return CUBLAS_VER_PATCH;
-  }
-}
+constexpr simgpu::math::Version kVersion = {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH};
 
 }  // namespace
 
@@ -98,7 +90,7 @@ size_t cublasLtGetCudartVersion() { return CUDART_VERSION; }
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  *value = VersionPart(type);
+  *value = kVersion.Part(type);
   return CUBLAS_STATUS_SUCCESS;
 }
 

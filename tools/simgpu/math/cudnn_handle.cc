@@ -6,19 +6,11 @@
 #include <string>
 
 #include "tools/simgpu/math/kernels.h"
+#include "tools/simgpu/math/version.h"
 
 namespace {
 
-int VersionPart(libraryPropertyType type) {
-  switch (type) {
-    case MAJOR_VERSION:
-      return SIMGPU_CUDNN_MAJOR;
-    case MINOR_VERSION:
-      return SIMGPU_CUDNN_MINOR;
-    default:
-      return SIMGPU_CUDNN_PATCH;
-  }
-}
+constexpr simgpu::math::Version kVersion = {SIMGPU_CUDNN_MAJOR, SIMGPU_CUDNN_MINOR, SIMGPU_CUDNN_PATCH};
 
 }  // namespace
 
@@ -46,7 +38,7 @@ size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
 
 cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  *value = VersionPart(type);
+  *value = kVersion.Part(type);
   return CUDNN_STATUS_SUCCESS;
 }
 
