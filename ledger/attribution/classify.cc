@@ -64,6 +64,7 @@ class Classifier {
       next_backward_[i] = next;
     }
     DescribeScopes();
+    if (phases_.inferred()) FindFirstActivations();
   }
 
   Verdict Judge(const Life& life) const {
@@ -95,6 +96,20 @@ class Classifier {
       if (absl::StartsWith(name, "FSDP::all_gather")) sharding_[id] = Sharding::kGather;
       if (absl::StartsWith(name, "FSDP::post_backward_reduce")) sharding_[id] = Sharding::kReduce;
     }
+  }
+
+  // Of each inferred forward: it begins where the phase before it ends, and so with the batch of data.
+  void FindFirstActivations() {
+    first_activation_.resize(phases_.intervals().size(), kNever);
+    for (const Life& life : lives_.lives) {
+      std::uint64_t& first = first_activation_[life.begin_phase];
+      if (life.begin < first && BornIn(life) == PhaseKind::kForward && DiesInNextBackward(life)) first = life.begin;
+    }
+  }
+  bool PrecedesActivations(const Life& life) const {
+    if (first_activation_.empty()) return false;
+    const std::uint64_t first = first_activation_[life.begin_phase];
+    return first != kNever && life.begin < first;
   }
 
   const ScopeFacts& ScopeOf(const Life& life) const { return scopes_.Get(ScopeIdOf(life)); }
@@ -131,7 +146,8 @@ class Classifier {
     if (name.category == NameCategory::kGatheredParameter) verdict.role = Role::kGatheredParameter;
     if (name.category == NameCategory::kCommunicationBuffer) verdict.role = facts.role;
     if (name.category == NameCategory::kGradient && OwnerIsGathered(facts)) verdict.role = Role::kUnsharded;
-    if (name.category == NameCategory::kGradient && OwnerIsActivation(facts)) verdict.category = Category::kActivationGradient;
+    if (name.category == NameCategory::kGradient && OwnerIsActivation(facts))
+      verdict.category = Category::kActivationGradient;
     if (verdict.category == Category::kUnknown) return std::nullopt;
     return verdict;
   }
@@ -143,8 +159,8 @@ class Classifier {
            file_.slots()[owner.name].As<record::Name>().category == NameCategory::kGatheredParameter;
   }
 
-  // A checkpointed region that is run by reentrance is a graph of its own: what it was called with is a leaf there, whose
-  // gradient is accumulated like a parameter's.
+  // A checkpointed region that is run by reentrance is a graph of its own: what it was called with is a leaf there,
+  // whose gradient is accumulated like a parameter's.
   bool OwnerIsActivation(const Facts& facts) const {
     if (facts.owner == kNever) return false;
     const Life& owner = lives_.lives[facts.owner];
@@ -186,6 +202,11 @@ class Classifier {
     if (facts.role == Role::kReduceScatterOutput && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
       return Verdict{Category::kGradient, Evidence::kCall, facts.role};
     }
+    const bool sends = facts.role == Role::kAllGatherInput || facts.role == Role::kBroadcastBuffer;
+    if (sends && BornIn(life) == PhaseKind::kSetup && SpansSteps(life)) {
+      // What was there first and stays is no buffer for the call: it is the shard, or the weight, that others are sent.
+      return Verdict{Category::kParameter, Evidence::kLifetime, facts.role};
+    }
     return Verdict{Category::kCommBuffer, Evidence::kCall, facts.role};
   }
 
@@ -226,6 +247,7 @@ class Classifier {
     if (!ReachesBackward(life)) return {Category::kTemporary, evidence};
     if (DiesInNextBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
     if (SpansSteps(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
+    if (PrecedesActivations(life)) return {Category::kInput, evidence};
     return {Category::kTemporary, evidence, Role::kHeldByProgram};
   }
 
@@ -243,8 +265,9 @@ class Classifier {
   const ScopeFactsTable& scopes_;
   const PhaseTimeline& phases_;
   const DeviceLives& lives_;
-  std::vector<std::uint32_t> next_backward_;  // by interval, itself included
-  std::vector<Sharding> sharding_;            // by scope
+  std::vector<std::uint32_t> next_backward_;     // by interval, itself included
+  std::vector<Sharding> sharding_;               // by scope
+  std::vector<std::uint64_t> first_activation_;  // by interval: slot; kNever: none
 };
 
 }  // namespace

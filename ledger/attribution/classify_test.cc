@@ -169,6 +169,22 @@ TEST_CASE("data that the graph saves is input, and what FSDP gathers is no activ
   judged.Check(whole, Category::kCommBuffer, Evidence::kScope, Role::kGatheredParameter);
 }
 
+TEST_CASE("what a job sends from where it lay before the first step is a parameter, not a buffer of the call") {
+  TestJob job(true);
+  const auto shard = job.Allocate(1024), weight = job.Allocate(1024), bucket = job.Allocate(1024);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto gathered = job.Allocate(2048);
+  job.Collect(record::Operation::kAllGather, shard, gathered);
+  job.Collect(record::Operation::kBroadcast, weight, weight);
+  job.Collect(record::Operation::kAllReduce, bucket, bucket);
+  job.Enter(PhaseKind::kBackward, 0);
+  const Judged judged(job);
+  judged.Check(shard, Category::kParameter, Evidence::kLifetime, Role::kAllGatherInput);
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime, Role::kBroadcastBuffer);
+  judged.Check(bucket, Category::kCommBuffer, Evidence::kCall, Role::kAllReduceBuffer);
+  judged.Check(gathered, Category::kCommBuffer, Evidence::kCall, Role::kAllGatherOutput);
+}
+
 TEST_CASE("a buffer of a collective has the role that says most") {
   TestJob job(true);
   job.Enter(PhaseKind::kForward, 0);
@@ -234,11 +250,18 @@ TEST_CASE("a program's tag says what a block is") {
 TEST_CASE("lifetimes alone tell the categories of a plain job") {
   TestJob job(/*agent=*/false);
   const auto weight = job.Allocate(4096);
-  std::uint64_t activation = 0, gradient = 0, passed_on = 0, state = 0, scratch = 0;
+  std::uint64_t batch = 0, activation = 0, output = 0, gradient = 0, passed_on = 0, state = 0, scratch = 0;
+  std::uint64_t earlier_batch = 0, earlier_output = 0;
   for (int step = 0; step < 3; ++step) {
+    earlier_batch = batch;
+    earlier_output = output;
+    batch = job.Allocate(1024);
+    if (step != 0) job.Free(earlier_batch, 1024);
     activation = job.Allocate(2048);
     scratch = job.Allocate(512);
     job.Free(scratch, 512);
+    output = job.Allocate(512);
+    if (step != 0) job.Free(earlier_output, 512);
     gradient = job.Allocate(4096, 0, true);
     passed_on = job.Allocate(2048, 0, true);
     job.Free(activation, 2048, 0, true);
@@ -249,7 +272,9 @@ TEST_CASE("lifetimes alone tell the categories of a plain job") {
   const Judged judged(job);
   CHECK(judged.attribution().phases().inferred());
   judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(earlier_batch, Category::kInput, Evidence::kLifetime);
   judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(earlier_output, Category::kTemporary, Evidence::kLifetime, Role::kHeldByProgram);
   judged.Check(scratch, Category::kTemporary, Evidence::kLifetime);
   judged.Check(gradient, Category::kGradient, Evidence::kLifetime);
   judged.Check(passed_on, Category::kActivationGradient, Evidence::kLifetime);
