@@ -55,6 +55,7 @@ def fsdp1(use_orig_params):
         truth = Holdings(model, optimizer)
         flat = [module._handle.flat_param for module in FullyShardedDataParallel.fsdp_modules(model)]
         truth.gathered = lambda: [parameter._full_param_padded for parameter in flat]
+        truth.more_gradients = lambda: [getattr(parameter, "_saved_grad_shard", None) for parameter in flat]
         train(model, optimizer, truth, Decoder.batch, next_token_loss, inside=model.module.layers[1].module.norm2)
     return joined(run)
 
