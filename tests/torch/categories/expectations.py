@@ -77,12 +77,19 @@ def look_agrees(instant, look):
         require(not more, f"{look['mark']}: {len(more)} blocks too many of category {category}: {describe(more)}")
 
 
-def bytes_per_element(look, elements):
-    """Of what training keeps, exactly: {category: bytes}."""
+def state_per_parameter(rank, holdings, shards, expected):
+    """What training keeps for each parameter, in bytes over all ranks: by the job and by the report."""
+    elements = sum(count for count, _ in holdings["parameters"].values())
     sums = collections.Counter()
-    for category, _, size in look["expected"].values():
+    for category, _, size in next(look["expected"].values() for look in holdings["looks"] if look["mark"] == "step 2: backward 0 ends"):
         sums[category] += size
-    return {category: sums[category] / elements for category in COMPLETE if sums[category]}
+    known = {category: sums[category] / elements for category in COMPLETE if sums[category]}
+    require(known == expected, f"bytes per parameter: {known} by the job, expected {expected}")
+    said = rank["model_state"]["categories"]
+    held = {category: [entry["held_bytes"], entry["shard_factor"]] for category, entry in said.items()}
+    require(held == {category: [width * elements, shards] for category, width in expected.items()}, f"bytes on this rank, and shards: {held}")
+    over_all = sum(entry["bytes_per_parameter"] * entry["shard_factor"] for entry in said.values())
+    require(over_all == sum(expected.values()), f"{over_all} bytes per parameter by the report, expected {sum(expected.values())}")
 
 
 def agreement(full, alone):

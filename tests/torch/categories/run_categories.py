@@ -97,18 +97,12 @@ class Group:
             if instant:
                 self.check(what, expect.look_agrees, instant, look)
         if name == "sixteen_bytes":
-            self.check(what, self.sixteen_bytes, holdings)
+            widths = {"parameter": 2, "gradient": 2, "master_parameter": 4, "optimizer_state": 8}
+            self.check(what, expect.state_per_parameter, rank, holdings, 8, widths)
 
     def instant(self, name, rank, mark):
         ranks = expect.report(self.build, self.folder / "full" / name, "--at", f"mark:{mark}")
         return next(entry for entry in ranks if entry["rank"] == rank)["at"]
-
-    @staticmethod
-    def sixteen_bytes(holdings):
-        elements = sum(count for count, _ in holdings["parameters"].values())
-        look = next(look for look in holdings["looks"] if look["mark"] == "step 2: backward 0 ends")
-        found = expect.bytes_per_element(look, elements)
-        require(found == {"parameter": 2, "gradient": 2, "master_parameter": 4, "optimizer_state": 8}, f"bytes per element: {found}")
 
     def compare(self, name, full):
         alone = self.ranks_of("alone", name)
