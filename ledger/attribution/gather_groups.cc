@@ -42,9 +42,13 @@ GatherGroups::GatherGroups(const Grounds& grounds, const DeviceLives& lives) : g
   FindUses();
 }
 
-std::uint32_t GatherGroups::Named(const std::string& name) {
+std::uint32_t GatherGroups::Named(const std::string& name, bool told) {
   const auto [entry, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
-  if (added) names_.push_back(name);
+  if (added) {
+    names_.push_back(name);
+    told_.push_back(false);
+  }
+  if (told) told_[entry->second] = true;
   return entry->second;
 }
 
@@ -55,7 +59,8 @@ void GatherGroups::NameRanges() {
     if (!nodes[id].defined) continue;
     of_range_[id] = of_range_[nodes[id].parent];
     if ((nodes[id].flags & record::kScopeUser) == 0) continue;
-    if (const auto module = ModuleInRange(grounds_.file.Text(nodes[id].name))) of_range_[id] = Named(*module);
+    if (const auto module = ModuleInRange(grounds_.file.Text(nodes[id].name)))
+      of_range_[id] = Named(*module, /*told=*/true);
   }
 }
 
@@ -73,7 +78,7 @@ void GatherGroups::NameSenders() {
     if (name == kNever) continue;
     const auto& record = grounds_.file.slots()[name].As<record::Name>();
     if (record.category != record::NameCategory::kParameter) continue;
-    of_output_[received.facts] = Named(Parent(grounds_.file.Text(record.text)));
+    of_output_[received.facts] = Named(Parent(grounds_.file.Text(record.text)), /*told=*/true);
   }
 }
 
@@ -89,7 +94,7 @@ void GatherGroups::NameLives() {
       of_life_[i] = output->second;
     } else {
       const std::string name = NameOf(grounds_, lives_, life);
-      of_life_[i] = Named(name.empty() ? MemberOf(grounds_, lives_, life) : Parent(name));
+      of_life_[i] = Named(name.empty() ? MemberOf(grounds_, lives_, life) : Parent(name), /*told=*/false);
     }
   }
 }
@@ -97,6 +102,7 @@ void GatherGroups::NameLives() {
 void GatherGroups::FindUses() {
   const auto nodes = grounds_.file.scopes().nodes();
   of_scope_.assign(nodes.size(), kNoGroup);
+  runs_.assign(names_.size(), false);
   absl::flat_hash_map<std::uint32_t, std::uint32_t> of_module;  // by the module's scope
   for (std::uint32_t id = 1; id < nodes.size(); ++id) {
     const std::uint32_t module = grounds_.scopes.Get(id).module;
@@ -111,6 +117,7 @@ void GatherGroups::FindUses() {
       }
     }
     of_scope_[id] = entry->second;
+    if (entry->second != kNoGroup) runs_[entry->second] = true;
   }
 }
 

@@ -92,6 +92,17 @@ TEST_CASE("what was gathered ahead is in use once its module runs, and ahead aga
   CHECK(state.most_ahead.ahead == 150);
 }
 
+TEST_CASE("where nobody sees modules run, all that is gathered counts as in use") {
+  TestJob job(/*agent=*/true);
+  job.Enter(PhaseKind::kForward, 0);
+  job.Allocate(400, job.Scope(0, "FSDP::all_gather (layers.0)", record::kScopeUser, Layer::kOp));
+  const auto whole = job.Allocate(200);
+  job.Name(whole, NameCategory::kGatheredParameter, "layers.1.attention.weight");
+  const GatheredState state = GatheredOf(job);
+  CHECK(state.largest.InUse() == 600);
+  CHECK(state.most_ahead.ahead == 0);
+}
+
 TEST_CASE("an output and the parameters that are copied from it are two things") {
   Sharded sharded;
   TestJob& job = sharded.job;
