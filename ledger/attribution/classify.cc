@@ -1,9 +1,11 @@
 #include "ledger/attribution/classify.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "ledger/attribution/infer_recompute.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::attribution {
@@ -64,6 +66,7 @@ class Classifier {
       next_backward_[i] = next;
     }
     DescribeScopes();
+    if (!scopes_.nodes_observed()) recomputed_ = InferRecompute(lives, phases_);
     if (phases_.inferred()) FindFirstActivations();
   }
 
@@ -237,6 +240,16 @@ class Classifier {
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
     if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
     if (facts.recompute) return {Category::kTemporary, evidence};
+    if (!recomputed_.empty()) {
+      switch (recomputed_[static_cast<std::size_t>(&life - lives_.lives.data())]) {
+        case Recompute::kValue:
+          return {Category::kRecomputedActivation, Evidence::kLifetime};
+        case Recompute::kScratch:
+          return {Category::kTemporary, Evidence::kLifetime};
+        case Recompute::kNo:
+          break;
+      }
+    }
     if (facts.backward == 0 && scopes_.nodes_observed()) return {Category::kTemporary, evidence};
     const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
     const bool within_node = facts.backward != 0 && scopes_.Inside(freed_in, facts.backward);
@@ -268,7 +281,25 @@ class Classifier {
   std::vector<std::uint32_t> next_backward_;     // by interval, itself included
   std::vector<Sharding> sharding_;               // by scope
   std::vector<std::uint64_t> first_activation_;  // by interval: slot; kNever: none
+  std::vector<Recompute> recomputed_;            // by life; empty where scopes tell
 };
+
+// Gradients that stay in the buckets that are reduced over ranks (DDP's gradient_as_bucket_view) are never made anew:
+// where no step after the first one makes any, the buckets that stay are the gradients.
+void FindGradientsInBuckets(const PhaseTimeline& phases, DeviceLives& lives) {
+  const auto later = [&](const Life& life) { return phases.intervals()[life.begin_phase].step != 0; };
+  const bool steps = std::any_of(lives.lives.begin(), lives.lives.end(), later);
+  const bool made = std::any_of(lives.lives.begin(), lives.lives.end(),
+                                [&](const Life& life) { return life.category == Category::kGradient && later(life); });
+  if (!steps || made) return;
+  for (Life& life : lives.lives) {
+    const std::uint64_t end_step = life.end_phase == kNoPhase ? kNever : phases.intervals()[life.end_phase].step;
+    const bool stays = end_step > phases.intervals()[life.begin_phase].step + 1;
+    if (life.category != Category::kCommBuffer || life.role != Role::kAllReduceBuffer || !stays) continue;
+    life.category = Category::kGradient;
+    life.evidence = Evidence::kLifetime;
+  }
+}
 
 }  // namespace
 
@@ -280,6 +311,7 @@ void Classify(const Grounds& grounds, DeviceLives& lives) {
     life.evidence = verdict.evidence;
     life.role = verdict.role;
   }
+  if (grounds.phases.inferred()) FindGradientsInBuckets(grounds.phases, lives);
 }
 
 }  // namespace ledger::attribution

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ledger/attribution/attribution.h"
 #include "ledger/attribution/describe_life.h"
@@ -302,6 +304,68 @@ TEST_CASE("blocks that an all-gather's output is copied to are gathered paramete
   judged.Check(second, Category::kCommBuffer, Evidence::kLifetime, Role::kGatheredParameter);
   judged.Check(other, Category::kSavedActivation, Evidence::kLifetime);
   judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+}
+
+// A forward whose blocks are dropped, and that runs again on backward's thread before the gradients come.
+TEST_CASE("what a checkpointed region asks for again in the same order is recomputed, though no scope tells") {
+  TestJob job(/*agent=*/false);
+  const std::uint64_t sizes[] = {1024, 2048, 512, 4096, 1024, 8192, 512, 2048};
+  const auto weight = job.Allocate(1 << 20);
+  std::uint64_t kept = 0, scratch = 0, passed_on = 0;
+  for (int step = 0; step < 3; ++step) {
+    for (const std::uint64_t size : sizes) job.Free(job.Allocate(size), size);
+    const auto boundary = job.Allocate(512);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> again;
+    for (const std::uint64_t size : sizes) {
+      const auto address = job.Allocate(size, 0, true);
+      if (again.size() == 2) {
+        job.Free(address, size, 0, true);
+        scratch = address;
+      }
+      again.emplace_back(address, size);
+    }
+    kept = again.back().first;
+    passed_on = job.Allocate(8192, 0, true);
+    for (std::size_t i = again.size(); i-- > 0;) {
+      if (i != 2) job.Free(again[i].first, again[i].second, 0, true);
+    }
+    job.Free(passed_on, 8192, 0, true);
+    job.Free(boundary, 512, 0, true);
+    const auto gradient = job.Allocate(1 << 20, 0, true);
+    job.Free(gradient, 1 << 20);
+  }
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(kept, Category::kRecomputedActivation, Evidence::kLifetime);
+  judged.Check(scratch, Category::kTemporary, Evidence::kLifetime);
+  judged.Check(passed_on, Category::kActivationGradient, Evidence::kLifetime);
+}
+
+// With gradient_as_bucket_view, nothing is freed between steps.
+TEST_CASE("buckets in which gradients stay are gradients, and the steps are found by their reduction") {
+  TestJob job(/*agent=*/false);
+  job.ledger.Communicator(0, TestJob::kCommunicator, "default_pg", 2);
+  const auto weight = job.Allocate(4096), bucket = job.Allocate(4096);
+  std::uint64_t state = 0, activation = 0, loss = 0;
+  for (int step = 0; step < 4; ++step) {
+    activation = job.Allocate(2048);
+    const auto new_loss = job.Allocate(512);
+    if (loss != 0) job.Free(loss, 512);
+    loss = new_loss;
+    const auto passed_on = job.Allocate(2048, 0, true);
+    job.Collect(record::Operation::kAllReduce, bucket, bucket);
+    job.Free(activation, 2048, 0, true);
+    job.Free(passed_on, 2048, 0, true);
+    job.Free(job.Allocate(1024), 1024);
+    if (step == 0) state = job.Allocate(8192);
+  }
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(bucket, Category::kGradient, Evidence::kLifetime, Role::kAllReduceBuffer);
+  judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+  const auto& intervals = judged.attribution().phases().intervals();
+  CHECK(intervals.back().step >= 3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ledger/attribution/infer_phases.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -21,14 +22,28 @@ class Inference {
       if (!slots[i].committed()) continue;
       const Kind kind = slots[i].kind();
       if (kind == Kind::kBlockAlloc || kind == Kind::kBlockFree) Block(slots[i], kind == Kind::kBlockAlloc, i);
+      if (kind == Kind::kCollective && in_backward_) reduced_ |= Reduces(slots[i].As<record::Collective>());
     }
     if (backwards_ == 0) return {};
     if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/false);
+    Settle();
     if (backwards_ == 1) BeginFirstForward();
     return std::move(intervals_);
   }
 
  private:
+  // A forward whose beginning is not known yet: behind the last block of its gap that stays.
+  struct OpenForward {
+    std::size_t interval = 0;                                  // 0: none
+    absl::flat_hash_map<std::uint64_t, std::uint64_t> blocks;  // made in its gap and alive: address → slot
+    // The first block of the gap that its backward freed: an activation, so the forward has begun by then.
+    std::uint64_t activation = std::numeric_limits<std::uint64_t>::max();
+  };
+
+  static bool Reduces(const record::Collective& call) {
+    return call.operation == record::Operation::kAllReduce || call.operation == record::Operation::kReduceScatter;
+  }
+
   void Block(const format::Slot& slot, bool alloc, std::uint64_t index) {
     const auto& block = slot.As<record::Block>();
     const ScopeFacts& facts = scopes_.Get(block.scope);
@@ -40,23 +55,36 @@ class Inference {
     if (alloc) {
       if (backward) of_backward_.insert(block.address);
       if (backwards_ == 0) first_blocks_[block.address] = index;
+      if (backwards_ != 0 && !backward) gap_blocks_[block.address] = index;
       return;
+    }
+    gap_blocks_.erase(block.address);
+    if (const auto made = open_.blocks.find(block.address); made != open_.blocks.end()) {
+      if (backward) open_.activation = std::min(open_.activation, made->second);
+      open_.blocks.erase(made);
     }
     if (of_backward_.erase(block.address) != 0 && !backward) last_gradient_free_ = index;
     if (backwards_ <= 1) first_blocks_.erase(block.address);
   }
 
   void BeginBackward(std::uint64_t index) {
-    if (backwards_ != 0) EndGap(index, /*forward_follows=*/true);
+    if (backwards_ != 0) {
+      const std::size_t forward = EndGap(index, /*forward_follows=*/true);
+      Settle();
+      open_ = OpenForward{forward, std::move(gap_blocks_)};
+      gap_blocks_.clear();
+    }
     if (backwards_ == 1) BeginFirstForward();
     ++backwards_;
     in_backward_ = true;
+    reduced_ = false;
     intervals_.push_back({index, PhaseKind::kBackward, step_});
   }
 
   void BeginGap(std::uint64_t index) {
     in_backward_ = false;
     gap_ = index;
+    gap_blocks_.clear();
     last_gradient_free_ = optimizer_begin_ = optimizer_end_ = 0;
   }
 
@@ -65,9 +93,11 @@ class Inference {
     optimizer_end_ = index + 1;
   }
 
-  // What lies between a backward and the next one, or the end.
-  void EndGap(std::uint64_t end, bool forward_follows) {
+  // What lies between a backward and the next one, or the end. Returns the interval of a forward whose beginning is
+  // open.
+  std::size_t EndGap(std::uint64_t end, bool forward_follows) {
     std::uint64_t begin = gap_, stepped = 0;
+    bool open = false;
     if (optimizer_begin_ != 0) {
       if (optimizer_begin_ > gap_) intervals_.push_back({gap_, PhaseKind::kBetween, step_});
       begin = optimizer_begin_;
@@ -76,14 +106,28 @@ class Inference {
       stepped = last_gradient_free_ + 1;
     } else if (!forward_follows) {
       stepped = end;
+    } else if (reduced_) {
+      stepped = gap_ + 1;
+      open = true;
     }
     if (stepped != 0) {
       intervals_.push_back({begin, PhaseKind::kOptimizer, step_});
       ++step_;
     }
-    if (stepped >= end) return;
+    if (stepped >= end) return 0;
     const std::uint64_t rest = stepped == 0 ? gap_ : stepped;
     intervals_.push_back({rest, forward_follows ? PhaseKind::kForward : PhaseKind::kBetween, step_});
+    return open ? intervals_.size() - 1 : 0;
+  }
+
+  // A backward later, what the program held from one step to the next is gone; what is still there is optimizer state.
+  void Settle() {
+    if (open_.interval == 0) return;
+    std::uint64_t& from = intervals_[open_.interval].from;
+    for (const auto& [address, slot] : open_.blocks) {
+      if (slot < open_.activation) from = std::max(from, slot + 1);
+    }
+    open_.interval = 0;
   }
 
   // Once it is known what of the blocks before the first backward stays.
@@ -91,7 +135,9 @@ class Inference {
     std::uint64_t last = 0;
     for (const auto& [address, slot] : first_blocks_) last = std::max(last, slot + 1);
     first_blocks_.clear();
-    if (intervals_.front().from > last) intervals_.insert(intervals_.begin(), {last, PhaseKind::kForward, 0});
+    if (intervals_.front().from <= last) return;
+    intervals_.insert(intervals_.begin(), {last, PhaseKind::kForward, 0});
+    if (open_.interval != 0) ++open_.interval;
   }
 
   const format::LedgerFile& file_;
@@ -99,6 +145,9 @@ class Inference {
   std::vector<PhaseInterval> intervals_;
   std::uint32_t first_thread_ = 0;
   bool in_backward_ = false;
+  bool reduced_ = false;  // gradients, in the last backward
+  OpenForward open_;
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> gap_blocks_;  // made since the last backward and alive
   std::uint64_t backwards_ = 0, step_ = 0;
   std::uint64_t gap_ = 0, last_gradient_free_ = 0, optimizer_begin_ = 0, optimizer_end_ = 0;
   absl::flat_hash_set<std::uint64_t> of_backward_;                  // alive, by address
