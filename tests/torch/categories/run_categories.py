@@ -56,17 +56,21 @@ class Group:
             print(f"FAILED  {what}: {failure}")
         return None
 
-    def launch(self, kind, environment):
-        """Runs all workloads of the group, in forks of one process."""
+    def launch(self, kind, environment, names=None):
+        """Runs workloads, by default all of the group, in forks of one process."""
         folder = self.folder / kind
-        # Emptied with the folder: a compiler that finds nothing to reuse allocates the same in each run.
-        caches = {"TRITON_CACHE_DIR": str(folder / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-        # One compiler, in the job's own process.
-        settings = caches | {"TORCHINDUCTOR_COMPILE_THREADS": "1", "SIMGPU_DEVICES": "2"}
-        outcome = Job(self.build, [HERE / "launch.py", folder, *self.names], environment=settings | environment, limit_s=500).run(folder)
+        settings = {
+            "TRITON_CACHE_DIR": str(self.folder / "triton"),
+            "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # in the job's own process
+            "SIMGPU_DEVICES": "2",
+        }
+        outcome = Job(self.build, [HERE / "launch.py", folder, *(names or self.names)], environment=settings | environment, limit_s=500).run(folder)
         require(outcome.status == 0, f"status {outcome.status}\n{outcome.stdout[-1000:]}\n{outcome.stderr[-3000:]}")
 
     def run(self):
+        if "compiled" in self.names:  # what a compiler tries out, when it has no cache yet, would be the peak
+            self.check("workloads run (to fill caches)", self.launch, "first", {}, ["compiled"])
         for kind, environment in (("full", {}), ("alone", ALONE)):
             self.check(f"workloads run ({kind})", self.launch, kind, environment)
         for name in self.names:
