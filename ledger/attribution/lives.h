@@ -38,14 +38,14 @@ struct Life {
 // What is said about a block beyond its allocation. Slots of the records; kNever: none.
 struct Facts {
   std::uint64_t name = kNever;  // the most telling of its names
-  std::uint32_t names = 0;
   std::uint64_t tag = kNever;
   std::uint64_t saved = kNever;   // by a node that holds it itself
   std::uint64_t packed = kNever;  // by a node whose hooks took it over
   std::uint64_t call = kNever;    // a collective
-  Role role = Role::kNone;        // in that collective
   std::uint64_t owner = kNever;   // index of the life of the parameter that a gradient or state belongs to
   std::uint64_t requested = 0;    // bytes, where the op adapter came after the block and looked it up; 0: not said so
+  std::uint32_t names = 0;
+  Role role = Role::kNone;  // in that collective
   bool saved_as_leaf = false;
 };
 

@@ -47,7 +47,7 @@ void Enter(TestLedger& ledger, record::PhaseKind kind, std::uint64_t step) {
 }
 
 // Forward allocates, every other block is saved; backward frees in the opposite order, with a temporary for each.
-void Step(TestLedger& ledger, std::uint32_t scope, std::uint64_t step) {
+void Step(TestLedger& ledger, std::uint32_t scope, std::uint32_t node, std::uint64_t step) {
   constexpr std::uint64_t kBase = std::uint64_t{1} << 45;
   Enter(ledger, record::PhaseKind::kForward, step);
   for (std::uint64_t i = 0; i < kActivations; ++i) {
@@ -60,19 +60,27 @@ void Step(TestLedger& ledger, std::uint32_t scope, std::uint64_t step) {
   }
   Enter(ledger, record::PhaseKind::kBackward, step);
   for (std::uint64_t i = kActivations; i-- > 0;) {
-    ledger.BlockAlloc(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, scope);
-    ledger.BlockFree(0, kBase + i * kBlockBytes, kBlockBytes, scope);
-    ledger.BlockFree(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, scope);
+    ledger.BlockAlloc(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, node);
+    ledger.BlockFree(0, kBase + i * kBlockBytes, kBlockBytes, node);
+    ledger.BlockFree(0, kBase + (kActivations + i) * kBlockBytes, kBlockBytes, node);
   }
 }
 
-TestLedger MakeLedger(int rank, std::uint64_t events) {
+// Without the op adapter, nothing tells backward nodes, and more has to be inferred.
+TestLedger MakeLedger(int rank, std::uint64_t events, bool op_adapter = true) {
   TestLedger ledger;
   ledger.header().rank = rank;
   ledger.header().pid = static_cast<std::uint32_t>(1000 + rank);
-  const std::uint32_t scope = ledger.Scope(0, "step");
+  const std::uint32_t scope = ledger.Scope(0, "layers.0");
+  const std::uint32_t node = ledger.Scope(0, "MmBackward0");
+  if (op_adapter) {
+    auto& definition = ledger.At<record::ScopeDefinition>(ledger.slots() - 1);
+    definition.source = record::Layer::kOp;
+    definition.flags = record::kScopeBackward;
+    definition.origin = scope;
+  }
   Persist(ledger);
-  for (std::uint64_t step = 0; ledger.slots() < events; ++step) Step(ledger, scope, step);
+  for (std::uint64_t step = 0; ledger.slots() < events; ++step) Step(ledger, scope, node, step);
   return ledger;
 }
 
@@ -125,6 +133,11 @@ int main(int argc, char** argv) {
   const ledger::replay::Analysis analysis(*file, {});
   Print("attribution, with categories", slots,
         BestSeconds([&] { ledger::attribution::Attribution attribution(*file, analysis.devices()); }));
+  const auto alone = MakeLedger(0, events, /*op_adapter=*/false).Read();
+  if (alone.ok()) {
+    Print("the same, without the adapter", slots,
+          BestSeconds([&] { ledger::attribution::Attribution attribution(*alone, analysis.devices()); }));
+  }
   if (argc > 2) {
     for (int rank = 1; rank < kRanks; ++rank) {
       const std::string name = "/rank" + std::to_string(rank) + ".pid" + std::to_string(1000 + rank) + ".ledger";
