@@ -8,7 +8,7 @@ themselves; those of the others have the class of the model in front.
 import weakref
 
 from .copies import shapes_of
-from .modules import is_wrapper, plain_name
+from .modules import is_wrapper, own_name, plain_name
 from .storage import plain_address
 
 
@@ -95,7 +95,7 @@ class ModelIndex:
 
     def _add_model(self, model, prefix, is_copy, seen):
         """A tied weight goes by the first of its names."""
-        strip = plain_name if any(is_wrapper(module) for module in model.modules()) else str
+        strip = plain_name if any(is_wrapper(module) for module in model.modules()) else own_name
         for path, module in model.named_modules():
             path = path + "." if path else ""
             for is_buffer, tensors in ((False, module._parameters), (True, module._buffers)):

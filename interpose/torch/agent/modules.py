@@ -16,12 +16,18 @@ from .guard import describe, guarded
 
 RECOMPUTE = 2  # kScopeRecompute in record.h
 
-# Wrappers put these into the names of what they wrap.
-_WRAPPERS = frozenset(("module", "_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module"))
+# Wrappers put these into the names of what they wrap. A module of the program's own may be called "module", too.
+_WRAPPERS = frozenset(("_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module"))
+_ALL_WRAPPERS = _WRAPPERS | {"module"}
 
 
-def plain_name(name):
-    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+def plain_name(name, wrappers=_ALL_WRAPPERS):
+    return ".".join(part for part in name.split(".") if part not in wrappers)
+
+
+def own_name(name):
+    """Below a model that is not itself a wrapper that calls its child "module"."""
+    return plain_name(name, _WRAPPERS)
 
 
 def is_wrapper(module):
@@ -44,7 +50,7 @@ class ModuleNames:
     def add_tree(self, root):
         for name, module in root.named_modules():
             # Only a wrapper's own child is called "module" by it; a user's module may well have a child of that name.
-            name = plain_name(name) if is_wrapper(root) else name
+            name = plain_name(name) if is_wrapper(root) else own_name(name)
             self.strays.pop(id(module), None)
             self._set(self.ids, module, name or type(module).__name__)
 
