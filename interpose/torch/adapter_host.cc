@@ -13,6 +13,7 @@
 #include "interpose/core/real_dlsym.h"
 #include "interpose/core/recorder.h"
 #include "interpose/core/thread_state.h"
+#include "interpose/torch/agent_natives.h"
 #include "interpose/torch/scope_frames.h"
 
 namespace ledger {
@@ -79,7 +80,7 @@ std::uint32_t Text(const char* text, std::size_t bytes) { return InternText(std:
 
 constinit AdapterHost g_host = {
     0,         Recording,      PushOp,        PushRange,     PopFrame,        EndFrame, PlaceScope, CurrentScope,
-    AppendAny, BlockRequested, FreeRequested, FreeCompleted, NoteSettingText, Text};
+    AppendAny, BlockRequested, FreeRequested, FreeCompleted, NoteSettingText, Text,     TellContext};
 
 using Path = Line<kMaxPathBytes>;
 

@@ -15,7 +15,7 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 3;
+inline constexpr std::uint32_t kAdapterInterface = 4;
 
 // A backward node.
 struct NodeInfo {
@@ -44,6 +44,9 @@ struct AdapterHost {
   void (*free_completed)(std::int8_t device, std::uint64_t address, std::uint64_t bytes, std::uint64_t stream);
   void (*note_setting)(const char* key, const char* value);
   std::uint32_t (*text)(const char* text, std::size_t bytes);
+  // A node of a function written in Python is complete. `context` is the function's context object, borrowed; the
+  // interpreter's lock is held.
+  void (*context_made)(void* context);
 };
 
 // Exported as `ledger_torch_adapter`. The first two fields stay where they are for good: libledger.so looks at them

@@ -17,6 +17,7 @@ using record::Layer;
 
 constinit const python::Api* g_api = nullptr;
 constinit Object* g_out_of_memory = nullptr;
+constinit Object* g_context = nullptr;
 
 // The arguments of one call. A missing or wrong one reads as 0 or as the empty text: the agent is ours.
 class Arguments {
@@ -127,10 +128,21 @@ Object* GiveSetting(Object*, Object* const* values, std::intptr_t count) {
   return Number(0);
 }
 
+// Kept for good.
+void Keep(Object* callable, Object** kept) {
+  if (callable != nullptr) g_api->Py_IncRef(callable);
+  *kept = callable;
+}
+
 // on_out_of_memory(callable)
 Object* KeepOutOfMemoryCallback(Object*, Object* const* values, std::intptr_t count) {
-  g_out_of_memory = Arguments(values, count).Any(0);
-  if (g_out_of_memory != nullptr) g_api->Py_IncRef(g_out_of_memory);
+  Keep(Arguments(values, count).Any(0), &g_out_of_memory);
+  return Number(0);
+}
+
+// on_context(callable): it is given the context object of each function written in Python whose node is complete
+Object* KeepContextCallback(Object*, Object* const* values, std::intptr_t count) {
+  Keep(Arguments(values, count).Any(0), &g_context);
   return Number(0);
 }
 
@@ -148,6 +160,7 @@ constinit python::MethodDef g_methods[] = {
     {"saved", GiveSavedTensor, python::kFastCall, nullptr},
     {"setting", GiveSetting, python::kFastCall, nullptr},
     {"on_out_of_memory", KeepOutOfMemoryCallback, python::kFastCall, nullptr},
+    {"on_context", KeepContextCallback, python::kFastCall, nullptr},
 };
 
 }  // namespace
@@ -170,5 +183,14 @@ python::Object* NewAgentNatives(const python::Api& api) {
 }
 
 python::Object* OutOfMemoryCallback() { return g_out_of_memory; }
+
+void TellContext(void* context) {
+  if (g_context == nullptr || context == nullptr) return;
+  const python::ExceptionSaver exception_saver(*g_api);
+  Object* const end = nullptr;
+  Object* const result = g_api->PyObject_CallFunctionObjArgs(g_context, static_cast<Object*>(context), end);
+  if (result != nullptr) g_api->Py_DecRef(result);
+  g_api->PyErr_Clear();
+}
 
 }  // namespace ledger

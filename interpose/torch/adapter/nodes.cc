@@ -123,15 +123,29 @@ KindNames g_names;
 
 std::uint32_t Text(std::string_view name) { return Host().text(name.data(), name.size()); }
 
+// A node of a function that is written in Python. Its class is not in a header that does without Python's own.
+bool IsPythonNode(const std::type_info& type) {
+  constexpr std::string_view kPythonNode = "N5torch8autograd6PyNodeE";
+  return type.name() == kPythonNode;
+}
+
+// The context object of such a node; null where the framework has no node that tells.
+template <typename AnyNode>
+void* ContextOf(const AnyNode& node) {
+  if constexpr (requires { node.pyobj_slot()->load_pyobj(); }) {
+    return node.pyobj_slot()->load_pyobj();
+  } else {
+    return nullptr;
+  }
+}
+
 // A node of a function that is written in Python has the name of its Python class, and to get that takes the
 // interpreter's lock: may it be taken?
 enum class Interpreter : std::uint8_t { kMayBeLocked, kMustNotBeLocked };
 
-std::uint32_t NameOf(const Node& node, Interpreter interpreter) {
+std::uint32_t NewNameOf(const Node& node, Interpreter interpreter) {
   const std::type_info& type = typeid(node);
-  if (const std::uint32_t name = g_names.Find(type); name != 0) return name;
-  constexpr std::string_view kPythonNode = "N5torch8autograd6PyNodeE";
-  if (type.name() == kPythonNode) {
+  if (IsPythonNode(type)) {
     return Text(interpreter == Interpreter::kMayBeLocked ? node.name() : c10::demangle(type.name()));
   }
   const std::uint32_t name = Text(node.name());
@@ -146,8 +160,12 @@ void RememberNode(const void* created) try {
   const auto sequence = static_cast<std::int64_t>(node.sequence_nr());
   if (sequence < 0) return;  // gradient accumulators have no number of their own
   OriginRing* const origins = OriginsOfThisThread();
+  const std::uint32_t known = g_names.Find(typeid(node));
   // The framework makes nodes of Python functions with the interpreter's lock in hand.
-  if (origins != nullptr) origins->Set(sequence, {Host().place(), NameOf(node, Interpreter::kMayBeLocked)});
+  const std::uint32_t name = known != 0 ? known : NewNameOf(node, Interpreter::kMayBeLocked);
+  if (origins != nullptr) origins->Set(sequence, {Host().place(), name});
+  // Its forward has run: what it keeps in its context is there.
+  if (known == 0 && IsPythonNode(typeid(node))) Host().context_made(ContextOf(node));
 } catch (...) {
   return;
 }
@@ -159,7 +177,9 @@ bool CurrentNode(NodeInfo* info) try {
   const OriginRing* const origins = sequence < 0 ? nullptr : OriginsOf(node->thread_id());
   const Origin origin = origins == nullptr ? Origin{} : origins->Get(sequence);
   info->node = node.get();
-  info->text = origin.name != 0 ? origin.name : NameOf(*node, Interpreter::kMustNotBeLocked);
+  info->text = origin.name;
+  if (info->text == 0) info->text = g_names.Find(typeid(*node));
+  if (info->text == 0) info->text = NewNameOf(*node, Interpreter::kMustNotBeLocked);
   info->origin = origin.place;
   return true;
 } catch (...) {

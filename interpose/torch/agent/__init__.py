@@ -16,10 +16,10 @@ def start(native):
     functions = types.SimpleNamespace(**native)
     phase = phases.Phases(functions)
     known = names.Names(functions)
-    phase.before_backward = guard.guarded(functions, "contexts")(kept_tensors.Contexts(functions).look)
     for part, install in (
         ("modules", lambda: modules.install(functions, phase, known)),
         ("phases", lambda: phases.install(phase)),
         ("names", lambda: names.install(functions, known)),
+        ("contexts", lambda: kept_tensors.observe_contexts(functions)),
     ):
         guard.attempt(functions, part, install)

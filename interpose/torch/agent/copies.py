@@ -36,7 +36,7 @@ class LooseCopies:
 
     @staticmethod
     def _may_be_copy(tensor, shapes, known_addresses):
-        if not (tensor.is_cuda and tensor.shape in shapes and tensor.grad_fn is None):
+        if not (tensor.is_cuda and tensor.shape in shapes and tensor.is_leaf):
             return False
         address, size = storage_of(tensor)
         return size != 0 and address not in known_addresses

@@ -16,8 +16,9 @@ def say(native, arguments, options):
     if options:
         found += tensors_in(options)
     for name, tensor in found[:_MOST]:
-        # What has a history is an activation, and what a parameter is goes by its own name.
-        if tensor.is_cuda and tensor.grad_fn is None and not isinstance(tensor, torch.nn.Parameter):
+        # What has a history is an activation, and what a parameter is goes by its own name. To ask for `grad_fn` would leave
+        # an object of Python's on the node.
+        if tensor.is_cuda and tensor.is_leaf and not isinstance(tensor, torch.nn.Parameter):
             for suffix, part in parts(tensor):
                 address, size = storage_of(part)
                 if address:

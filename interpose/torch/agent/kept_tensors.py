@@ -10,58 +10,33 @@ import sys
 import torch
 
 from .guard import attempt, guarded
-from .storage import storage_of, tensors_in
-
-# A program whose first graphs have no such attributes is not looked at again.
-_FIRST_GRAPHS = 4
-_MOST_NODES = 20_000
+from .storage import parts, storage_of, tensors_in
 
 _CHECKPOINT = "torch.utils.checkpoint"
 
 
-def _say(native, tensor):
-    address, size = storage_of(tensor)
-    if address:
-        native.saved(tensor.get_device(), address, size, tensor.numel() * tensor.element_size())
+def _say_tensors(native, value):
+    for _, tensor in tensors_in(value):
+        if tensor.is_cuda:
+            for _, part in parts(tensor):
+                address, size = storage_of(part)
+                if address:
+                    native.saved(part.get_device(), address, size, part.numel() * part.element_size())
 
 
-class Contexts:
-    """Looks for attributes of contexts right before backward."""
+def observe_contexts(native):
+    """The op adapter tells of each node of a function written in Python, when its forward has run: attributes are there,
+    also where a checkpointed region runs again, and nobody has to go through a graph for them. A node that Python has looked
+    at would keep an object, and be torn down in another order."""
+    is_compiling = torch.compiler.is_compiling
 
-    def __init__(self, native):
-        self._native = native
-        self._graphs = 0
-        self._found = False
+    @guarded(native, "contexts")
+    def look(context):
+        attributes = vars(context)
+        if attributes and native.recording() and not is_compiling():
+            _say_tensors(native, attributes)
 
-    def look(self, roots):
-        """Leaves graphs alone in which no function of the program's own can be: a node that Python has looked at keeps an
-        object, and is torn down in another order."""
-        self._graphs += 1
-        if not self._found and (self._graphs > _FIRST_GRAPHS or not _has_functions()):
-            return
-        for node in _custom_nodes(roots):
-            for _, tensor in tensors_in(vars(node)):
-                if tensor.is_cuda:
-                    self._found = True
-                    _say(self._native, tensor)
-
-
-def _has_functions(base=torch.autograd.Function):
-    return any(not function.__module__.startswith("torch.") or _has_functions(function) for function in base.__subclasses__())
-
-
-def _custom_nodes(roots):
-    """Nodes of functions written in Python that have attributes."""
-    seen = set()
-    waiting = [getattr(root, "grad_fn", None) for root in roots]
-    while waiting and len(seen) < _MOST_NODES:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        waiting.extend(following for following, _ in node.next_functions)
-        if getattr(node, "__dict__", None):
-            yield node
+    native.on_context(look)
 
 
 class SelectiveCheckpoints:
@@ -83,9 +58,7 @@ class SelectiveCheckpoints:
         @guarded(self._native, "selective_checkpoints")
         def say(value):
             if self._native.recording():
-                for _, tensor in tensors_in(value):
-                    if tensor.is_cuda:
-                        _say(self._native, tensor)
+                _say_tensors(self._native, value)
 
         @functools.wraps(original)
         def initialize(entry, value, *arguments, **options):

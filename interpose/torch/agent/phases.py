@@ -22,7 +22,6 @@ class Phases:
         self.stepped = False  # an optimizer has, since the last forward
         self.optimizers = 0  # that many steps are under way
         self.before_evaluation = None
-        self.before_backward = lambda roots: None  # is given the tensors that backward begins with
 
     def enter(self, kind, text=""):
         if kind != self.kind:
@@ -85,7 +84,6 @@ def _observe_backward(phase):
         if inside_backward() != -1:
             return original(*arguments, **options)
         before = phase.kind
-        phase.before_backward(arguments[0])
         phase.enter(BACKWARD)
         try:
             return original(*arguments, **options)

@@ -194,6 +194,71 @@ def requested():
     expect(blocks=blocks, delayed=address)
 
 
+class Gated(torch.autograd.Function):
+    """Keeps a tensor as a plain attribute of its context; `kept` collects where those lie that backward was given."""
+
+    kept = []
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.gates = {"positive": [x > 0]}
+        return x * ctx.gates["positive"][0]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gate = ctx.gates["positive"][0]
+        Gated.kept.append(_place(gate))
+        return gradient * gate
+
+
+class GatedMlp(nn.Module):
+    def __init__(self, width=256):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return self.down(Gated.apply(self.up(x)))
+
+
+def contexts():
+    """Attributes of contexts, by the way that the function is called; more steps than those in which ops are observed."""
+    model, x = GatedMlp().cuda(), torch.randn(64, 256, device="cuda", requires_grad=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    ways = {"plain": model, "checkpointed": lambda x: checkpoint(model, x, use_reentrant=False),
+            "checkpointed, reentrant": lambda x: checkpoint(model, x, use_reentrant=True)}
+    kept = {}
+    for step in range(6):
+        for way, call in ways.items():
+            name = f"{way} {step}"
+            mark(f"{name}: forward")
+            loss = call(x).sum()
+            mark(f"{name}: backward")
+            loss.backward()
+            mark(f"{name}: ends")
+            kept[name] = Gated.kept.pop()
+        optimizer.step()
+    expect(kept=kept)
+
+
+def teardown():
+    """Graphs that are dropped as a whole, before they were used and afterwards. All tensors differ in size."""
+    def branch(number, call):
+        x = torch.ones(number * 1000, device="cuda", requires_grad=True)
+        y = call(lambda t: Gated.apply(t.sin()).exp().cos(), x * 2)
+        return (model(y) * y.detach()).sum()  # a model may be called with what has a history
+
+    model = nn.Identity()
+    regions = [lambda f, x: f(x), lambda f, x: checkpoint(f, x, use_reentrant=False), lambda f, x: checkpoint(f, x, use_reentrant=True)]
+    for used in (False, True):
+        loss = sum(branch(1 + number, regions[number % 3]) for number in range(12))
+        if used:
+            loss.backward(retain_graph=True)
+        mark(f"used {used}: dropped")
+        del loss
+        mark(f"used {used}: gone")
+
+
 JOBS = {
     "numerics": numerics,
     "saved_mlp": saved_mlp,
@@ -204,6 +269,8 @@ JOBS = {
     "phases": phases,
     "paths": paths,
     "requested": requested,
+    "contexts": contexts,
+    "teardown": teardown,
 }
 
 if __name__ == "__main__":

@@ -153,6 +153,34 @@ def requested(case):
     require(kinds[at : at + 3] == [lf.BLOCK_PENDING, lf.BLOCK_FREE, lf.BLOCK_REUSABLE], f"the delayed block's records: {kinds}")
 
 
+def contexts(case):
+    """Tensors that are attributes of a context are saved when the function has run, also where a region runs again."""
+    case.run("contexts")
+    ledger = case.ledger()
+    layers_are_on(ledger)
+    for name, (address, size) in case.expected()["kept"].items():
+        reentrant = "reentrant" in name  # whose graph is made in backward only
+        forward, backward = ledger.between(f"{name}: forward", f"{name}: backward"), ledger.between(f"{name}: backward", f"{name}: ends")
+        said = [[event.address, event.storage_bytes] for event in (backward if reentrant else forward) if event.kind == lf.SAVED_TENSOR]
+        require([address, size] in said, f"{name}: {size} bytes at {address:#x} were not said to be saved, but {said}")
+
+
+def teardown(case):
+    """A graph that is dropped frees its tensors in the order in which it does so without the layers."""
+    freed = {}
+    for kind, environment in (("with", {}), ("without", {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"})):
+        case.run("teardown", environment)
+        ledger = case.ledger()
+        if kind == "with":
+            layers_are_on(ledger)
+        freed[kind] = [
+            [event.size for event in ledger.between(f"used {used}: dropped", f"used {used}: gone") if event.kind == lf.BLOCK_FREE]
+            for used in (False, True)
+        ]
+    require(all(len(sizes) > 12 for sizes in freed["without"]), f"hardly anything was freed: {freed['without']}")
+    require(freed["with"] == freed["without"], f"freed with the layers: {freed['with']}, without: {freed['without']}")
+
+
 def switched_off(case):
     """LEDGER_AGENT=0 and LEDGER_ADAPTER=0: blocks as ever, and nothing else."""
     case.run("phases", {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"})
@@ -175,6 +203,8 @@ CASES = {
     "phases": phases,
     "paths": paths,
     "requested": requested,
+    "contexts": contexts,
+    "teardown": teardown,
     "switched_off": switched_off,
 }
 
