@@ -19,7 +19,7 @@ std::array<bool, replay::kMaxDevices> TellsBlocks(const std::vector<replay::Devi
 }  // namespace
 
 Attribution::Attribution(const format::LedgerFile& file, const std::vector<replay::DeviceAnalysis>& devices)
-    : file_(file), scopes_(file.scopes()), phases_(file, scopes_), collector_(file, phases_, TellsBlocks(devices)) {
+    : file_(file), scopes_(file), phases_(file, scopes_), collector_(file, phases_, TellsBlocks(devices)) {
   collector_.Collect();
   for (const std::int8_t device : collector_.devices()) {
     DeviceLives& lives = *collector_.device(device);

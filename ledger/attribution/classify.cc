@@ -1,10 +1,11 @@
 #include "ledger/attribution/classify.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "ledger/attribution/infer_buckets.h"
+#include "ledger/attribution/infer_inputs.h"
 #include "ledger/attribution/infer_recompute.h"
 #include "ledger/replay/record_fields.h"
 
@@ -58,16 +59,8 @@ class Classifier {
  public:
   Classifier(const Grounds& grounds, const DeviceLives& lives)
       : file_(grounds.file), scopes_(grounds.scopes), phases_(grounds.phases), lives_(lives) {
-    const auto& intervals = phases_.intervals();
-    next_backward_.resize(intervals.size());
-    std::uint32_t next = kNoPhase;
-    for (std::size_t i = intervals.size(); i-- > 0;) {
-      if (intervals[i].kind == PhaseKind::kBackward) next = static_cast<std::uint32_t>(i);
-      next_backward_[i] = next;
-    }
-    DescribeScopes();
     if (!scopes_.nodes_observed()) recomputed_ = InferRecompute(lives, phases_);
-    if (phases_.inferred()) FindFirstActivations();
+    if (phases_.inferred()) first_activation_ = FirstActivations(lives, phases_);
   }
 
   Verdict Judge(const Life& life) const {
@@ -84,31 +77,7 @@ class Classifier {
   }
 
  private:
-  enum class Sharding : std::uint8_t { kNone, kGather, kReduce };
-
-  // Which scopes are inside of FSDP's own work, whose allocations are all made for its collectives.
-  void DescribeScopes() {
-    const auto nodes = file_.scopes().nodes();
-    sharding_.resize(nodes.size(), Sharding::kNone);
-    for (std::uint32_t id = 1; id < nodes.size(); ++id) {
-      if (!nodes[id].defined) continue;
-      sharding_[id] = sharding_[nodes[id].parent];
-      if ((nodes[id].flags & record::kScopeUser) == 0) continue;
-      const std::string name = file_.Text(nodes[id].name);
-      if (!absl::StartsWith(name, "FSDP::")) continue;
-      if (absl::StartsWith(name, "FSDP::all_gather")) sharding_[id] = Sharding::kGather;
-      if (absl::StartsWith(name, "FSDP::post_backward_reduce")) sharding_[id] = Sharding::kReduce;
-    }
-  }
-
-  // Of each inferred forward: it begins where the phase before it ends, and so with the batch of data.
-  void FindFirstActivations() {
-    first_activation_.resize(phases_.intervals().size(), kNever);
-    for (const Life& life : lives_.lives) {
-      std::uint64_t& first = first_activation_[life.begin_phase];
-      if (life.begin < first && BornIn(life) == PhaseKind::kForward && DiesInNextBackward(life)) first = life.begin;
-    }
-  }
+  // An inferred forward begins where the phase before it ends, and so with the batch of data.
   bool PrecedesActivations(const Life& life) const {
     if (first_activation_.empty()) return false;
     const std::uint64_t first = first_activation_[life.begin_phase];
@@ -124,18 +93,11 @@ class Classifier {
   bool DiesInItsPhase(const Life& life) const { return life.end_phase == life.begin_phase; }
   // Is it alive when the backward begins that its forward leads to?
   bool ReachesBackward(const Life& life) const {
-    const std::uint32_t backward = next_backward_[life.begin_phase];
+    const std::uint32_t backward = phases_.BackwardFrom(life.begin_phase);
     return backward != kNoPhase && life.end_phase >= backward;
   }
-  bool DiesInNextBackward(const Life& life) const {
-    return life.end_phase != kNoPhase && life.end_phase == next_backward_[life.begin_phase];
-  }
-  // Alive for a whole step after the one in which it was made, or at the end.
-  bool SpansSteps(const Life& life) const {
-    if (life.end_phase == kNoPhase) return true;
-    const auto& intervals = phases_.intervals();
-    return intervals[life.end_phase].step > intervals[life.begin_phase].step + 1;
-  }
+  bool DiesInNextBackward(const Life& life) const { return attribution::DiesInNextBackward(life, phases_); }
+  bool SpansSteps(const Life& life) const { return attribution::SpansSteps(life, phases_); }
 
   std::optional<Verdict> ByName(const Facts& facts) const {
     if (facts.tag != kNever) {
@@ -174,8 +136,7 @@ class Classifier {
 
   // What FSDP allocates while it gathers is no activation, though the graph saves it.
   std::optional<Verdict> ByGather(const Life& life) const {
-    const std::uint32_t scope = ScopeIdOf(life);
-    if (scope >= sharding_.size() || sharding_[scope] != Sharding::kGather) return std::nullopt;
+    if (ScopeOf(life).sharding != Sharding::kGather) return std::nullopt;
     const Role call = life.facts == 0 ? Role::kNone : lives_.FactsOf(life).role;
     if (call != Role::kNone) return Verdict{Category::kCommBuffer, Evidence::kCall, call};
     return Verdict{Category::kCommBuffer, Evidence::kScope, Role::kGatheredParameter};
@@ -215,11 +176,10 @@ class Classifier {
 
   // What remains: where it was made, and when it came and went.
   Verdict ByPhase(const Life& life) const {
-    const std::uint32_t scope = ScopeIdOf(life);
-    const ScopeFacts& facts = scopes_.Get(scope);
+    const ScopeFacts& facts = ScopeOf(life);
     const bool known = !phases_.inferred() || facts.op != 0 || facts.module != 0 || facts.range != 0;
     const Evidence evidence = known ? Evidence::kScope : Evidence::kLifetime;
-    if (scope < sharding_.size() && sharding_[scope] == Sharding::kReduce) return {Category::kCommBuffer, evidence};
+    if (facts.sharding == Sharding::kReduce) return {Category::kCommBuffer, evidence};
     if (facts.optimizer || BornIn(life) == PhaseKind::kOptimizer) return OfOptimizer(life, evidence);
     if (facts.backward != 0 || BornIn(life) == PhaseKind::kBackward) return OfBackward(life, facts, evidence);
     switch (BornIn(life)) {
@@ -278,28 +238,9 @@ class Classifier {
   const ScopeFactsTable& scopes_;
   const PhaseTimeline& phases_;
   const DeviceLives& lives_;
-  std::vector<std::uint32_t> next_backward_;     // by interval, itself included
-  std::vector<Sharding> sharding_;               // by scope
-  std::vector<std::uint64_t> first_activation_;  // by interval: slot; kNever: none
+  std::vector<std::uint64_t> first_activation_;  // by interval; empty where the agent told the phases
   std::vector<Recompute> recomputed_;            // by life; empty where scopes tell
 };
-
-// Gradients that stay in the buckets that are reduced over ranks (DDP's gradient_as_bucket_view) are never made anew:
-// where no step after the first one makes any, the buckets that stay are the gradients.
-void FindGradientsInBuckets(const PhaseTimeline& phases, DeviceLives& lives) {
-  const auto later = [&](const Life& life) { return phases.intervals()[life.begin_phase].step != 0; };
-  const bool steps = std::any_of(lives.lives.begin(), lives.lives.end(), later);
-  const bool made = std::any_of(lives.lives.begin(), lives.lives.end(),
-                                [&](const Life& life) { return life.category == Category::kGradient && later(life); });
-  if (!steps || made) return;
-  for (Life& life : lives.lives) {
-    const std::uint64_t end_step = life.end_phase == kNoPhase ? kNever : phases.intervals()[life.end_phase].step;
-    const bool stays = end_step > phases.intervals()[life.begin_phase].step + 1;
-    if (life.category != Category::kCommBuffer || life.role != Role::kAllReduceBuffer || !stays) continue;
-    life.category = Category::kGradient;
-    life.evidence = Evidence::kLifetime;
-  }
-}
 
 }  // namespace
 
@@ -311,7 +252,7 @@ void Classify(const Grounds& grounds, DeviceLives& lives) {
     life.evidence = verdict.evidence;
     life.role = verdict.role;
   }
-  if (grounds.phases.inferred()) FindGradientsInBuckets(grounds.phases, lives);
+  if (grounds.phases.inferred()) InferGradientsInBuckets(grounds.phases, lives);
 }
 
 }  // namespace ledger::attribution

@@ -1,27 +1,12 @@
 #include "ledger/attribution/gather_groups.h"
 
-#include <optional>
-
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "ledger/attribution/describe_life.h"
+#include "ledger/attribution/sharding_range.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::attribution {
 namespace {
-
-constexpr absl::string_view kRangePrefix = "FSDP::";
-
-// "layers.3" of "FSDP::all_gather (layers.3)"; "" for the root, whose ranges name no module.
-std::optional<std::string> ModuleInRange(absl::string_view range) {
-  if (!absl::StartsWith(range, kRangePrefix)) return std::nullopt;
-  const std::size_t open = range.find(" (");
-  if (open != absl::string_view::npos && range.back() == ')') {
-    return std::string(range.substr(open + 2, range.size() - open - 3));
-  }
-  // Any other range may be one inside of a module's.
-  return absl::StartsWith(range, "FSDP::all_gather") ? std::optional<std::string>("") : std::nullopt;
-}
 
 std::string Parent(absl::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -59,8 +44,8 @@ void GatherGroups::NameRanges() {
     if (!nodes[id].defined) continue;
     of_range_[id] = of_range_[nodes[id].parent];
     if ((nodes[id].flags & record::kScopeUser) == 0) continue;
-    if (const auto module = ModuleInRange(grounds_.file.Text(nodes[id].name)))
-      of_range_[id] = Named(*module, /*told=*/true);
+    const auto range = ReadShardingRange(grounds_.file.Text(nodes[id].name));
+    if (range && range->module) of_range_[id] = Named(*range->module, /*told=*/true);
   }
 }
 

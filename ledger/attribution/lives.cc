@@ -70,6 +70,16 @@ bool Outweighs(Role role, Role other) {
 
 }  // namespace
 
+bool DiesInNextBackward(const Life& life, const PhaseTimeline& phases) {
+  return life.end_phase != kNoPhase && life.end_phase == phases.BackwardFrom(life.begin_phase);
+}
+
+bool SpansSteps(const Life& life, const PhaseTimeline& phases) {
+  if (life.end_phase == kNoPhase) return true;
+  const auto& intervals = phases.intervals();
+  return intervals[life.end_phase].step > intervals[life.begin_phase].step + 1;
+}
+
 LifeCollector::LifeCollector(const format::LedgerFile& file, const PhaseTimeline& phases,
                              const std::array<bool, replay::kMaxDevices>& tells_blocks)
     : file_(file), phases_(phases), phase_end_(phases.End(0)), tells_blocks_(tells_blocks), owners_(file.texts()) {}

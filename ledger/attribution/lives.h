@@ -18,7 +18,6 @@
 namespace ledger::attribution {
 
 inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-inline constexpr std::uint32_t kNoPhase = std::numeric_limits<std::uint32_t>::max();
 
 // Slots are those of the ledger.
 struct Life {
@@ -34,6 +33,12 @@ struct Life {
 
   bool AliveAt(std::uint64_t slot) const { return begin <= slot && slot < end; }
 };
+
+// Does it end in the backward that its phase leads to?
+bool DiesInNextBackward(const Life& life, const PhaseTimeline& phases);
+
+// Alive for a whole step after the one in which it was made, or at the end.
+bool SpansSteps(const Life& life, const PhaseTimeline& phases);
 
 // What is said about a block beyond its allocation. Slots of the records; kNever: none.
 struct Facts {

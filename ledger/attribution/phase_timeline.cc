@@ -21,6 +21,12 @@ PhaseTimeline::PhaseTimeline(const format::LedgerFile& file, const ScopeFactsTab
     inferred_ = true;
   }
   if (intervals_.empty() || intervals_.front().from != 0) intervals_.insert(intervals_.begin(), PhaseInterval{});
+  next_backward_.resize(intervals_.size());
+  std::uint32_t next = kNoPhase;
+  for (std::size_t i = intervals_.size(); i-- > 0;) {
+    if (intervals_[i].kind == PhaseKind::kBackward) next = static_cast<std::uint32_t>(i);
+    next_backward_[i] = next;
+  }
 }
 
 std::uint64_t PhaseTimeline::End(std::size_t index) const {

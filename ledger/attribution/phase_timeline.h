@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct PhaseInterval {
   std::uint64_t step = 0;
 };
 
+inline constexpr std::uint32_t kNoPhase = std::numeric_limits<std::uint32_t>::max();
+
 class PhaseTimeline {
  public:
   // As the agent told them; inferred where it told none. Never empty, the first one begins at slot 0.
@@ -31,11 +34,14 @@ class PhaseTimeline {
   // The end of an interval, a slot; that of the ledger for the last one.
   std::uint64_t End(std::size_t index) const;
   std::size_t IndexAt(std::uint64_t slot) const;
+  // The first backward from this interval on, itself included; kNoPhase: none.
+  std::uint32_t BackwardFrom(std::size_t index) const { return next_backward_[index]; }
   // "step 3 backward", "setup".
   std::string Name(std::size_t index) const;
 
  private:
   std::vector<PhaseInterval> intervals_;
+  std::vector<std::uint32_t> next_backward_;  // by interval
   std::uint64_t slots_;
   bool inferred_ = false;
 };

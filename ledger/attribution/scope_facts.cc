@@ -15,9 +15,10 @@ ScopeFacts Inherit(const ScopeFacts& parent) {
 
 }  // namespace
 
-ScopeFactsTable::ScopeFactsTable(const format::ScopeTable& scopes) : scopes_(scopes), facts_(scopes.nodes().size()) {
+ScopeFactsTable::ScopeFactsTable(const format::LedgerFile& file)
+    : scopes_(file.scopes()), facts_(scopes_.nodes().size()) {
   for (std::uint32_t id = 1; id < facts_.size(); ++id) {
-    const ScopeNode& node = scopes.Get(id);
+    const ScopeNode& node = scopes_.Get(id);
     if (!node.defined) continue;
     ScopeFacts facts = Inherit(facts_[node.parent]);
     facts.recompute |= (node.flags & record::kScopeRecompute) != 0;
@@ -26,6 +27,8 @@ ScopeFactsTable::ScopeFactsTable(const format::ScopeTable& scopes) : scopes_(sco
       facts.module = id;
     } else if ((node.flags & record::kScopeUser) != 0) {
       facts.range = id;
+      const auto range = ReadShardingRange(file.Text(node.name));
+      if (range && range->work != Sharding::kNone) facts.sharding = range->work;
     } else if (node.source == record::Layer::kOp) {
       facts.op = id;
     }

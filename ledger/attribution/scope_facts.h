@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ledger/format/scope_table.h"
+#include "ledger/attribution/sharding_range.h"
+#include "ledger/format/ledger_file.h"
 
 namespace ledger::attribution {
 
@@ -17,12 +18,13 @@ struct ScopeFacts {
   std::uint32_t range = 0;     // innermost range of the framework's profiler
   bool recompute = false;      // a forward that runs again inside backward
   bool optimizer = false;      // inside an optimizer's step or zero_grad
+  Sharding sharding = Sharding::kNone;
   std::uint16_t depth = 0;
 };
 
 class ScopeFactsTable {
  public:
-  explicit ScopeFactsTable(const format::ScopeTable& scopes);
+  explicit ScopeFactsTable(const format::LedgerFile& file);
 
   // The root's for a scope that was never defined.
   const ScopeFacts& Get(std::uint32_t scope) const { return facts_[scope < facts_.size() ? scope : 0]; }
