@@ -21,6 +21,7 @@ def shapes_of(parameters):
 class LooseCopies:
     def __init__(self):
         self._candidates = {}  # id() → weak reference
+        self.undecided = False  # at the last look there were copies, if only they last
 
     def look(self, tensors, named_parameters, known_addresses):
         """Returns [(name, tensor)] of what is a copy; `tensors` are all that the interpreter knows of."""
@@ -31,8 +32,10 @@ class LooseCopies:
         candidates = [tensor for tensor in tensors if self._may_be_copy(tensor, shapes, known_addresses)]
         earlier, self._candidates = self._candidates, {id(tensor): weakref.ref(tensor) for tensor in candidates}
         lasting = [tensor for tensor in candidates if id(tensor) in earlier and earlier[id(tensor)]() is tensor]
-        found = _copies_of(local, lasting)
-        return found if whole == local else found + _copies_of(whole, lasting)
+        kinds = [local] if whole == local else [local, whole]
+        found = [copy for kind in kinds for copy in _copies_of(kind, lasting)]
+        self.undecided = sum(len(_copies_of(kind, candidates)) for kind in kinds) > len(found)
+        return found
 
     @staticmethod
     def _may_be_copy(tensor, shapes, known_addresses):

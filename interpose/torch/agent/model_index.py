@@ -9,7 +9,7 @@ import weakref
 
 from .copies import shapes_of
 from .modules import is_wrapper, own_name, plain_name
-from .storage import plain_address
+from .storage import parts, plain_address
 
 
 class Entry:
@@ -38,6 +38,8 @@ class ModelIndex:
         self.names = {}  # id() of a parameter → name
         self.sharded = False
         self.trained = None  # id() of all that optimizers update, once they are known
+        self.devices = set()  # on which parameters lie
+        self.least_elements = 0  # on this rank, of the smallest model
         self._addresses = None
 
     def add(self, module):
@@ -70,6 +72,9 @@ class ModelIndex:
         seen = set()
         for number, model in enumerate(models):
             self._add_model(model, f"{type(model).__name__}:" if number else "", copies.get(id(model), False), seen)
+        local = [[part for parameter in model.parameters() for _, part in parts(parameter)] for model in models]
+        self.devices = {part.get_device() for model in local for part in model if part.is_cuda}
+        self.least_elements = min((sum(part.numel() for part in model) for model in local if model), default=0)
 
     def moved(self):
         """True when a tensor lies elsewhere than at the last call (or at the first one)."""

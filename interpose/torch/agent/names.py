@@ -16,6 +16,7 @@ from . import copies, fsdp
 from .guard import attempt, guarded
 from .kept_tensors import SelectiveCheckpoints
 from .model_index import ModelIndex
+from .searches import Searches
 from .storage import PLAIN, parts, plain_address, storage_of, tensors_in
 
 # NameCategory in record.h.
@@ -26,8 +27,6 @@ SHARDED = 1  # kNameSharded in record.h
 _MASTER_KEYS = ("master", "fp32", "main_param")
 # How often it is looked whether something has moved: at every step first, then after so many steps more, and at most so many.
 _EVERY_STEP_UNTIL, _MORE, _AT_MOST = 16, 0.5, 100
-# All objects are searched for models, optimizers and copies after these steps; the program may make some at any time.
-_SEARCH_AFTER = (1, 2, 8)
 # Counters and the like on the host.
 _SMALL_HOST_BYTES = 64
 
@@ -39,6 +38,7 @@ class Names:
         self.optimizers = weakref.WeakSet()
         self._said = {}  # (category, name, key) → addresses
         self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
+        self._searches = Searches()
         self._searched = False
         self._steps = 0
         self._next_looks = weakref.WeakKeyDictionary()  # steps, by optimizer
@@ -130,13 +130,20 @@ class Names:
     def after_step(self, optimizer):
         # A name holds for its block's whole life, so it may come late: in most steps nothing has moved.
         self._steps += 1
-        if self._steps in _SEARCH_AFTER:
+        look = self._steps >= self._next_looks.get(optimizer, 0)
+        if self._searches.due(self._steps) or (look and self._has_grown()):
             self._search()
-        if self._steps >= self._next_looks.get(optimizer, 0):
+        if look:
             if self._steps >= _EVERY_STEP_UNTIL:
                 self._next_looks[optimizer] = self._steps + min(int(self._steps * _MORE), _AT_MOST)
             self.say_models()
             self.say_state(optimizer)
+
+    def _has_grown(self):
+        return self._searches.has_grown(self._steps, self._used_bytes(), self.models.least_elements)
+
+    def _used_bytes(self):
+        return sum(map(torch.cuda.memory_allocated, self.models.devices))
 
     def say_all(self):
         if self.native.recording():
@@ -153,6 +160,7 @@ class Names:
         trained = {id(parameter) for optimizer in list(self.optimizers) for group in optimizer.param_groups for parameter in group["params"]}
         self.models.add_found(modules, trained)
         self._say_loose_copies([tensor for tensor in tensors if type(tensor) in PLAIN])
+        self._searches.done(self._steps, self._used_bytes(), self._loose_copies.undecided)
 
     def _say_loose_copies(self, tensors):
         parameters = self.models.parameters()

@@ -1,6 +1,7 @@
 """Jobs for these tests: `python jobs.py NAME`. What a job found out itself goes to expected.json beside its ledger."""
 
 import contextlib
+import copy
 import ctypes
 import hashlib
 import json
@@ -137,6 +138,23 @@ def _place(tensor):
     return [storage.data_ptr(), storage.nbytes()]
 
 
+def late_copies():
+    """Copies of the weights that come to be in the middle of training, and are gone before its end."""
+    model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept = {}
+    for step in range(40):
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step == 20:
+            kept["clones"] = [p.detach().clone() for p in model.parameters()]
+        if step == 30:
+            kept["module"] = list(copy.deepcopy(model).parameters())
+    expect(copies={kind: [_place(tensor) for tensor in tensors] for kind, tensors in kept.items()})
+    kept.clear()
+
+
 def phases():
     """Two steps of two microbatches; a gradient as a value inside the first forward; an evaluation at the end."""
     model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
@@ -266,6 +284,7 @@ JOBS = {
     "saved_decoder_checkpointed": lambda: saved_decoder(False),
     "saved_autocast": saved_autocast,
     "names": names,
+    "late_copies": late_copies,
     "phases": phases,
     "paths": paths,
     "requested": requested,

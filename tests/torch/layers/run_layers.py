@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import runpy
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -94,6 +95,43 @@ def names(case):
             require(said[category].get(name) == place, f"{category} {name}: expected {place}, said {said[category].get(name)}")
     tied = [e for e in ledger.of(lf.NAME) if e.category == 1 and ledger.texts[e.text] == "tied.weight" and e.address != expected["parameter"]["a.weight"][0]]
     require(not tied, "a tied weight was given a place of its own")
+
+
+def late_copies(case):
+    """Copies of the weights are found whenever they come to be, also those that do not stay to the end."""
+    case.run("late_copies")
+    ledger = case.ledger()
+    layers_are_on(ledger)
+    said = [[event.address, event.bytes] for event in ledger.of(lf.NAME) if ledger.texts[event.key] == "copy of parameters"]
+    for kind, places in case.expected()["copies"].items():
+        missing = [place for place in places if place not in said]
+        require(places and not missing, f"{kind}: of {places} these were not named: {missing}; named were {said}")
+
+
+def searches(case):
+    """All objects are searched ever more seldom; at once where memory grows by a copy, but not for each step of a leak."""
+    schedule = runpy.run_path(str(case.build / "lib/ledger_agent/searches.py"))
+
+    def searched(used, steps=3000, copy_bytes=2 << 20, undecided=()):
+        searches = schedule["Searches"]()
+        found = []
+        for step in range(1, steps + 1):
+            if searches.due(step) or searches.has_grown(step, used(step), copy_bytes):
+                searches.done(step, used(step), step in undecided)
+                found.append(step)
+        return found
+
+    steady = [1, 2, 8, 32, 128, 512, 2048]
+    for what, found, expected in (
+        ("steady", searched(lambda _: 1 << 30), steady),
+        ("a copy at step 1000", searched(lambda step: (2 << 20) * (step >= 1000)), sorted([*steady, 1000])),
+        ("less than a copy at step 1000", searched(lambda step: (1 << 20) * (step >= 1000)), steady),
+        ("a copy where an activation was", searched(lambda step: (4 << 20) * (step <= 8 or step >= 20)), sorted([*steady, 20])),
+        ("may be copies at step 32", searched(lambda _: 1 << 30, undecided=(32, 33)), sorted([*steady, 33])),
+    ):
+        require(found == expected, f"{what}: searched after {found}, expected {expected}")
+    leak = searched(lambda step: step << 30)
+    require(len(leak) < 45 and max(b - a for a, b in zip(leak, leak[1:])) <= 100, f"a leak: searched after {leak}")
 
 
 def phases(case):
@@ -200,6 +238,8 @@ CASES = {
     "saved_decoder_checkpointed": saved("saved_decoder_checkpointed"),
     "saved_autocast": saved("saved_autocast"),
     "names": names,
+    "late_copies": late_copies,
+    "searches": searches,
     "phases": phases,
     "paths": paths,
     "requested": requested,
