@@ -32,7 +32,7 @@ class Attribution {
   std::vector<std::uint64_t> AliveAt(std::int8_t device, std::uint64_t slot) const;
 
   // What was said about addresses at which nothing was alive.
-  std::uint64_t unplaced() const { return collector_.unplaced(); }
+  const Unplaced& unplaced() const { return collector_.unplaced(); }
 
  private:
   const format::LedgerFile& file_;

@@ -123,16 +123,46 @@ TEST_CASE("what a name says inside of a block counts for the block") {
   job.Name(bucket + 4096, NameCategory::kGradient, "w");
   const Judged judged(job);
   judged.Check(bucket, Category::kGradient, Evidence::kNamed);
-  CHECK(judged.attribution().unplaced() == 0);
+  CHECK(judged.attribution().unplaced().Sum() == 0);
 }
 
 TEST_CASE("what is said of an address at which nothing lives is counted and charged to nobody") {
   TestJob job(true);
   const auto block = job.Allocate(512);
-  job.Name(block + 512, NameCategory::kGradient, "w");
+  const std::uint64_t nothing = block + 512;
+  const std::uint64_t first = job.ledger.slots() + 1;  // behind the text of the name
+  job.Name(nothing, NameCategory::kGradient, "w");
+  job.Save(nothing);
+  job.Save(nothing);
+  job.Collect(record::Operation::kAllReduce, nothing, block);
+  for (const record::Kind kind : {record::Kind::kTag, record::Kind::kUntag}) {
+    record::Tag tag = {};
+    tag.address = nothing;
+    job.ledger.Add(kind, record::kNoDevice, tag);
+  }
+  record::BlockDetail seen = {};
+  seen.address = nothing;
+  job.ledger.Add(record::Kind::kBlockSeen, 0, seen);
   const Judged judged(job);
-  CHECK(judged.attribution().unplaced() == 1);
+  const Unplaced& unplaced = judged.attribution().unplaced();
+  CHECK(unplaced.names == 1);
+  CHECK(unplaced.saved_tensors == 2);
+  CHECK(unplaced.buffers == 1);
+  CHECK(unplaced.tags == 1);  // what ends takes nothing with it
+  CHECK(unplaced.sizes == 1);
+  CHECK(unplaced.first == first);
   CHECK(judged.At(block).category != Category::kGradient);
+}
+
+TEST_CASE("a tag finds its block on whichever device it is") {
+  TestJob job(true);
+  job.Allocate(512);
+  job.ledger.BlockAlloc(1, 0x1000, 512);
+  record::Tag tag = {};
+  tag.address = 0x1000;
+  tag.text = job.ledger.Text("cache");
+  job.ledger.Add(record::Kind::kTag, record::kNoDevice, tag);
+  CHECK(Judged(job).attribution().unplaced().Sum() == 0);
 }
 
 TEST_CASE("the graph tells activations from what a checkpoint keeps and drops") {

@@ -157,7 +157,10 @@ void LifeCollector::ApplyRare(const format::Slot& slot, std::uint64_t index) {
       return;
     case Kind::kBlockSeen: {
       const auto& seen = slot.As<record::BlockDetail>();
-      if (Facts* const facts = FactsAt(slot.commit().device, seen.address)) facts->requested = seen.requested;
+      if (slot.commit().device < 0) return;
+      Facts* const facts = FactsAt(slot.commit().device, seen.address);
+      if (facts == nullptr) return Miss(&Unplaced::sizes, index);
+      facts->requested = seen.requested;
       return;
     }
     case Kind::kDeviceReset:
@@ -248,15 +251,17 @@ Facts* LifeCollector::FactsAt(std::int8_t ordinal, std::uint64_t address) {
   if (ordinal < 0) return nullptr;
   Device* const device = devices_[static_cast<std::size_t>(ordinal)].get();
   Life* const life = device == nullptr ? nullptr : Find(*device, address);
-  if (life == nullptr) {
-    ++unplaced_;
-    return nullptr;
-  }
+  if (life == nullptr) return nullptr;
   if (life->facts == 0) {
     life->facts = static_cast<std::uint32_t>(device->lives.facts.size());
     device->lives.facts.emplace_back();
   }
   return &device->lives.facts[life->facts];
+}
+
+void LifeCollector::Miss(std::uint64_t Unplaced::*kind, std::uint64_t slot) {
+  ++(unplaced_.*kind);
+  unplaced_.first = std::min(unplaced_.first, slot);
 }
 
 void LifeCollector::Mentions(std::int8_t ordinal, const Facts* facts, std::uint64_t owner, std::uint64_t slot) {
@@ -268,8 +273,9 @@ void LifeCollector::Mentions(std::int8_t ordinal, const Facts* facts, std::uint6
 
 void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
   const std::int8_t ordinal = name.commit.device;
+  if (ordinal < 0) return;  // host memory
   Facts* const facts = FactsAt(ordinal, name.address);
-  if (facts == nullptr) return;
+  if (facts == nullptr) return Miss(&Unplaced::names, slot);
   ++facts->names;
   std::uint64_t owned_by = kNever;
   if (name.belongs_to != 0) {
@@ -287,16 +293,21 @@ void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
 
 void LifeCollector::ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set) {
   // The API knows an address, and not of which device; no two devices have the same.
+  bool placed = false;
   for (const std::int8_t device : devices_seen_) {
     if (tag.commit.device >= 0 && tag.commit.device != device) continue;
-    if (Facts* const facts = FactsAt(device, tag.address)) facts->tag = set ? slot : kNever;
+    if (Facts* const facts = FactsAt(device, tag.address)) {
+      facts->tag = set ? slot : kNever;
+      placed = true;
+    }
   }
+  if (set && !placed) Miss(&Unplaced::tags, slot);
 }
 
 void LifeCollector::ApplySaved(const record::SavedTensor& saved, std::uint64_t slot) {
   if (saved.commit.device < 0) return;
   Facts* const facts = FactsAt(saved.commit.device, saved.address);
-  if (facts == nullptr) return;
+  if (facts == nullptr) return Miss(&Unplaced::saved_tensors, slot);
   if ((saved.flags & record::kSavedLeaf) != 0) facts->saved_as_leaf = true;
   std::uint64_t& first = (saved.flags & record::kSavedPacked) != 0 ? facts->packed : facts->saved;
   if (first == kNever) first = slot;
@@ -312,6 +323,7 @@ void LifeCollector::Involve(std::int8_t device, std::uint64_t address, Role role
   if (address == 0) return;
   Facts* const facts = FactsAt(device, address);
   Mentions(device, facts, kNever, slot);
+  if (facts == nullptr && device >= 0) Miss(&Unplaced::buffers, slot);
   if (facts == nullptr || !Outweighs(role, facts->role)) return;
   facts->role = role;
   facts->call = slot;

@@ -71,6 +71,19 @@ struct DeviceLives {
   const Facts& FactsOf(const Life& life) const { return facts[life.facts]; }
 };
 
+// Statements about addresses at which nothing was alive: what was freed in the meantime, or what the framework's
+// allocator did not hand out.
+struct Unplaced {
+  std::uint64_t names = 0;
+  std::uint64_t tags = 0;
+  std::uint64_t saved_tensors = 0;
+  std::uint64_t buffers = 0;     // of collectives
+  std::uint64_t sizes = 0;       // requested bytes that were looked up later
+  std::uint64_t first = kNever;  // slot
+
+  std::uint64_t Sum() const { return names + tags + saved_tensors + buffers + sizes; }
+};
+
 // Reads a ledger once.
 class LifeCollector {
  public:
@@ -85,8 +98,7 @@ class LifeCollector {
   DeviceLives* device(std::int8_t device);
   const DeviceLives* device(std::int8_t device) const { return const_cast<LifeCollector*>(this)->device(device); }
   const std::vector<std::int8_t>& devices() const { return devices_seen_; }
-  // Statements about addresses at which nothing was alive: host memory, or what was freed in the meantime.
-  std::uint64_t unplaced() const { return unplaced_; }
+  const Unplaced& unplaced() const { return unplaced_; }
 
  private:
   struct Device {
@@ -107,7 +119,9 @@ class LifeCollector {
   void EndAll(std::int8_t device, std::uint64_t slot);
   // The life that contains the address; null where there is none.
   Life* Find(Device& device, std::uint64_t address);
+  // Null where there is none.
   Facts* FactsAt(std::int8_t device, std::uint64_t address);
+  void Miss(std::uint64_t Unplaced::*kind, std::uint64_t slot);
   void Mentions(std::int8_t device, const Facts* facts, std::uint64_t owner, std::uint64_t slot);
   void ApplyName(const record::Name& name, std::uint64_t slot);
   void ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set);
@@ -123,7 +137,7 @@ class LifeCollector {
   const replay::OwnerTable owners_;
   std::array<std::unique_ptr<Device>, replay::kMaxDevices> devices_;
   std::vector<std::int8_t> devices_seen_;
-  std::uint64_t unplaced_ = 0;
+  Unplaced unplaced_;
 };
 
 }  // namespace ledger::attribution
