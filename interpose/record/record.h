@@ -229,9 +229,11 @@ struct DeviceSample {
   std::uint64_t free_bytes;
   std::uint64_t total_bytes;
   std::uint32_t scope;
-  std::uint32_t why;  // text: the call around which it was taken
+  std::uint32_t why;  // text: the call around which it was taken, or kSampledOutOfMemory
   std::uint8_t reserved[24];
 };
+// When the allocator gave up.
+inline constexpr char kSampledOutOfMemory[] = "out of memory";
 
 struct PoolSample {
   Commit commit;

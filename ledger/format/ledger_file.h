@@ -61,6 +61,10 @@ class LedgerFile {
   std::string Text(std::uint32_t id) const { return texts_.Get(id); }
   std::string ScopePath(std::uint32_t id) const { return scopes_.Path(id, texts_); }
   std::uint64_t TicksAt(std::uint64_t slot) const { return slots_[slot].ticks(); }
+  // Nanoseconds since the file was opened; `otherwise` behind the last slot.
+  std::int64_t TimeAt(std::uint64_t slot, std::int64_t otherwise = 0) const {
+    return slot < slots_.size() ? clock_.SinceOpenNs(TicksAt(slot)) : otherwise;
+  }
 
   // Where the file says so itself; rank 0 of 1 otherwise.
   int rank() const { return header_.rank; }

@@ -133,7 +133,7 @@ void Analysis::DescribePeaks() {
       high->snapshot = snapshots_[{high->peak.slot, device.device}];
       high->balance = MakeBalance(file_, high->snapshot, device.backend, use);
       if (high->peak.slot >= file_.slots().size()) continue;
-      high->time_ns = file_.clock().SinceOpenNs(file_.TicksAt(high->peak.slot));
+      high->time_ns = file_.TimeAt(high->peak.slot);
       high->phase = PhaseAt(file_, high->peak.slot);
     }
   }

@@ -99,17 +99,19 @@ bool DriverMemory::Plausible(const LiveAllocation& allocation, Anomalies& anomal
   return false;
 }
 
-void DriverMemory::Add(const LiveAllocation& allocation) {
+// What is subtracted was added to the same totals before: that is why none can fall below zero.
+void DriverMemory::Change(const LiveAllocation& allocation, bool add) {
+  const auto change = [&](std::uint64_t& total) { total += add ? allocation.bytes : 0 - allocation.bytes; };
   switch (allocation.memory) {
     case Memory::kHost:
     case Memory::kPhysicalHost:
-      host_.pinned += allocation.bytes;
+      change(host_.pinned);
       return;
     case Memory::kHostRegistered:
-      host_.registered += allocation.bytes;
+      change(host_.registered);
       return;
     case Memory::kManaged:
-      host_.managed += allocation.bytes;
+      change(host_.managed);
       return;
     default:
       break;
@@ -119,41 +121,12 @@ void DriverMemory::Add(const LiveAllocation& allocation) {
   DeviceBytes& device = devices_[static_cast<std::size_t>(allocation.device)];
   const bool framework = allocation.owner == Owner::kCachingAllocator;
   if (allocation.memory == Memory::kAsync) {
-    device.stream_ordered += allocation.bytes;
-    if (framework) device.allocator_stream_ordered += allocation.bytes;
+    change(device.stream_ordered);
+    if (framework) change(device.allocator_stream_ordered);
     return;
   }
-  device.held += allocation.bytes;
-  if (framework) device.segments += allocation.bytes;
-}
-
-// Subtracts what Add() added, never anything else: that is why no total can fall below zero.
-void DriverMemory::Subtract(const LiveAllocation& allocation) {
-  switch (allocation.memory) {
-    case Memory::kHost:
-    case Memory::kPhysicalHost:
-      host_.pinned -= allocation.bytes;
-      return;
-    case Memory::kHostRegistered:
-      host_.registered -= allocation.bytes;
-      return;
-    case Memory::kManaged:
-      host_.managed -= allocation.bytes;
-      return;
-    default:
-      break;
-  }
-  if (!OnDevice(allocation.memory)) return;
-  touched_.push_back(allocation.device);
-  DeviceBytes& device = devices_[static_cast<std::size_t>(allocation.device)];
-  const bool framework = allocation.owner == Owner::kCachingAllocator;
-  if (allocation.memory == Memory::kAsync) {
-    device.stream_ordered -= allocation.bytes;
-    if (framework) device.allocator_stream_ordered -= allocation.bytes;
-    return;
-  }
-  device.held -= allocation.bytes;
-  if (framework) device.segments -= allocation.bytes;
+  change(device.held);
+  if (framework) change(device.segments);
 }
 
 void DriverMemory::Alloc(const record::Allocation& allocation, std::uint64_t index, Anomalies& anomalies) {

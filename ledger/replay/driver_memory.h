@@ -89,8 +89,9 @@ class DriverMemory {
   void Unreserve(const record::Allocation& allocation, Anomalies& anomalies);
 
   bool Plausible(const LiveAllocation& allocation, Anomalies& anomalies) const;
-  void Add(const LiveAllocation& allocation);
-  void Subtract(const LiveAllocation& allocation);
+  void Add(const LiveAllocation& allocation) { Change(allocation, true); }
+  void Subtract(const LiveAllocation& allocation) { Change(allocation, false); }
+  void Change(const LiveAllocation& allocation, bool add);
   void Bury();
 
   const OwnerTable& owners_;

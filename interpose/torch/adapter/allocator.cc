@@ -56,7 +56,7 @@ void OnTrace(const TraceEntry& entry) {
 // The reporter of the out-of-memory error doesn't say what the device had left.
 void OnOutOfMemory(std::int64_t device, std::size_t, std::size_t device_total, std::size_t device_free) {
   if (!Host().recording()) return;
-  constexpr std::string_view kWhy = "out of memory";
+  constexpr std::string_view kWhy = record::kSampledOutOfMemory;
   record::DeviceSample sample = {};
   sample.commit = CommitOf(record::Kind::kDeviceSample, static_cast<c10::DeviceIndex>(device));
   sample.free_bytes = device_free;
