@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ledger/attribution/attribution.h"
 #include "ledger/format/names.h"
 #include "ledger/replay/record_fields.h"
+#include "ledger/report/build_attribution.h"
 #include "ledger/report/build_training.h"
 #include "ledger/report/host_sheet.h"
 
@@ -20,10 +20,6 @@ using format::LedgerFile;
 using replay::Analysis;
 using replay::DeviceAnalysis;
 using replay::PhaseAt;
-
-std::int64_t TimeAt(const LedgerFile& file, std::uint64_t slot) {
-  return slot < file.slots().size() ? file.clock().SinceOpenNs(file.TicksAt(slot)) : 0;
-}
 
 PeakReport BuildPeak(const replay::HighWater& high) {
   return {high.peak.bytes, high.time_ns, high.phase, high.balance};
@@ -59,7 +55,7 @@ DeviceReport BuildDevice(const Analysis& analysis, const DeviceAnalysis& from) {
   device.sites = replay::SitesOf(file, from.allocated.snapshot, from.backend);
   device.requested = replay::RequestedOf(file, from.allocated.snapshot);
   for (const auto& step : analysis.replay().device(from.device)->unexplained_steps()) {
-    device.unexplained_steps.push_back({TimeAt(file, step.slot), step.grew_by, step.bytes, WhatAt(file, step.slot)});
+    device.unexplained_steps.push_back({file.TimeAt(step.slot), step.grew_by, step.bytes, WhatAt(file, step.slot)});
   }
   return device;
 }
@@ -123,7 +119,7 @@ const record::DeviceSample* SampleOf(const LedgerFile& file, const replay::OomEv
   for (std::uint64_t slot = oom.slot + 1; slot < end; ++slot) {
     if (!slots[slot].committed() || slots[slot].kind() != record::Kind::kDeviceSample) continue;
     const auto& sample = slots[slot].As<record::DeviceSample>();
-    if (sample.commit.device == oom.device && file.Text(sample.why) == "out of memory") return &sample;
+    if (sample.commit.device == oom.device && file.Text(sample.why) == record::kSampledOutOfMemory) return &sample;
   }
   return nullptr;
 }
@@ -131,7 +127,7 @@ const record::DeviceSample* SampleOf(const LedgerFile& file, const replay::OomEv
 OomReport BuildOom(const LedgerFile& file, const replay::OomEvent& event) {
   const auto& oom = file.slots()[event.slot].As<record::BlockOom>();
   OomReport report;
-  report.time_ns = TimeAt(file, event.slot);
+  report.time_ns = file.TimeAt(event.slot);
   report.device = event.device;
   report.requested = oom.requested;
   report.allocated = oom.allocated;
@@ -148,7 +144,7 @@ OomReport BuildOom(const LedgerFile& file, const replay::OomEvent& event) {
 
 FailureReport BuildFailure(const LedgerFile& file, std::uint64_t slot) {
   const auto& failure = file.slots()[slot].As<record::Allocation>();
-  return {TimeAt(file, slot),       failure.commit.device, failure.size,  file.Text(failure.call),
+  return {file.TimeAt(slot),        failure.commit.device, failure.size,  file.Text(failure.call),
           file.Text(failure.owner), PhaseAt(file, slot),   failure.result};
 }
 
@@ -157,63 +153,21 @@ std::int64_t Duration(const LedgerFile& file) {
   if (file.clean_end() && end != 0) return file.clock().SinceOpenNs(end);
   for (std::uint64_t slot = file.slots().size(); slot-- > 0;) {
     const format::Slot& last = file.slots()[slot];
-    if (last.committed() && last.kind() != record::Kind::kText) return file.clock().SinceOpenNs(last.ticks());
+    if (last.committed() && last.kind() != record::Kind::kText) return file.TimeAt(slot);
   }
   return 0;
 }
 
-std::vector<PhaseReport> BuildPhases(const LedgerFile& file, const attribution::Attribution& attribution,
-                                     std::int8_t device) {
-  std::vector<PhaseReport> phases;
-  const attribution::CategoryTimeline* const timeline = attribution.timeline(device);
-  if (timeline == nullptr) return phases;
-  for (const attribution::PhaseUse& use : timeline->phases) {
-    const attribution::PhaseInterval& interval = attribution.phases().intervals()[use.interval];
-    PhaseReport& phase = phases.emplace_back();
-    phase.name = std::string(format::PhaseName(interval.kind));
-    phase.step = interval.step;
-    phase.in_step = attribution::InStep(interval.kind);
-    phase.start_ns = use.interval == 0 ? 0 : TimeAt(file, interval.from);
-    const std::uint64_t end = attribution.phases().End(use.interval);
-    phase.end_ns = end < file.slots().size() ? TimeAt(file, end) : Duration(file);
-    phase.peak_time_ns = use.peak_slot == 0 ? 0 : TimeAt(file, use.peak_slot);
-    phase.begin_bytes = use.begin_bytes;
-    phase.peak_bytes = use.peak_bytes;
-    phase.end_bytes = use.end_bytes;
-    phase.at_peak = use.at_peak;
-    phase.at_end = use.at_end;
-  }
-  return phases;
-}
-
-// Two independent ways: the replay's sum at its peak, and the blocks that have a category then.
-replay::Identity CategoriesIdentity(const DeviceAnalysis& device, const InstantReport& at_peak) {
-  std::uint64_t sum = 0;
-  for (const CategoryReport& category : at_peak.categories) sum += category.bytes;
-  return {"categories_sum", sum == device.allocated.peak.bytes,
-          absl::StrCat("categories of ", at_peak.blocks.size(), " live blocks ", sum, ", allocated peak ",
-                       device.allocated.peak.bytes)};
-}
-
-void AttributeMainDevice(const Analysis& analysis, const BuildOptions& options, RankReport& rank) {
-  const DeviceReport* const main = rank.main_device();
-  if (main == nullptr) return;
-  const auto device = std::find_if(analysis.devices().begin(), analysis.devices().end(),
-                                   [&](const DeviceAnalysis& d) { return d.device == main->device; });
-  const attribution::Attribution attribution(analysis.file(), analysis.devices());
-  rank.at_peak = BuildInstant(analysis, attribution, *device, device->allocated.peak.slot);
-  if (options.at) {
-    const auto slot = FindInstant(analysis, attribution, device->device, *options.at);
-    rank.at_name = options.at->text;
-    if (slot) rank.at = BuildInstant(analysis, attribution, *device, *slot);
-  }
-  rank.phases = BuildPhases(analysis.file(), attribution, device->device);
-  rank.phases_inferred = attribution.phases().inferred();
-  BuildTraining(attribution, *device, rank);
-  for (std::size_t i = 0; i < rank.ooms.size(); ++i) {
-    BuildHolders(attribution, analysis.ooms()[i].slot, rank.ooms[i]);
-  }
-  rank.identities.push_back(CategoriesIdentity(*device, rank.at_peak));
+// The one that was asked for, where the rank uses it; or else the one with the highest allocated peak.
+std::size_t MainDevice(const std::vector<DeviceReport>& devices, std::optional<int> wanted) {
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&](const DeviceReport& device) { return device.device == wanted; });
+  if (found != devices.end()) return static_cast<std::size_t>(found - devices.begin());
+  const auto highest = std::max_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.peaks.allocated.bytes, a.peaks.device.bytes) <
+           std::tie(b.peaks.allocated.bytes, b.peaks.device.bytes);
+  });
+  return static_cast<std::size_t>(highest - devices.begin());
 }
 
 void ShiftInstant(InstantReport& instant, std::int64_t by) {
@@ -230,13 +184,8 @@ void ShiftTimes(RankReport& rank, std::int64_t by) {
     for (PeakReport* peak : {&device.peaks.allocated, &device.peaks.reserved, &device.peaks.device})
       peak->time_ns += by;
     for (UnexplainedReport& step : device.unexplained_steps) step.time_ns += by;
-  }
-  ShiftInstant(rank.at_peak, by);
-  ShiftInstant(rank.at, by);
-  for (PhaseReport& phase : rank.phases) {
-    phase.start_ns += by;
-    phase.end_ns += by;
-    phase.peak_time_ns += by;
+    ShiftInstant(device.at_peak, by);
+    ShiftInstant(device.at, by);
   }
   for (OomReport& oom : rank.ooms) oom.time_ns += by;
   for (FailureReport& failure : rank.failures) failure.time_ns += by;
@@ -245,12 +194,11 @@ void ShiftTimes(RankReport& rank, std::int64_t by) {
 
 }  // namespace
 
-const DeviceReport* RankReport::main_device() const {
-  const auto main = std::max_element(devices.begin(), devices.end(), [](const DeviceReport& a, const DeviceReport& b) {
-    return std::tie(a.peaks.allocated.bytes, a.peaks.device.bytes) <
-           std::tie(b.peaks.allocated.bytes, b.peaks.device.bytes);
-  });
-  return main == devices.end() ? nullptr : &*main;
+const DeviceReport* RankReport::main_device() const { return main < devices.size() ? &devices[main] : nullptr; }
+
+const InstantReport& RankReport::at_peak() const {
+  static const InstantReport kNone;
+  return main_device() == nullptr ? kNone : main_device()->at_peak;
 }
 
 bool RunReport::exact() const {
@@ -290,6 +238,7 @@ RankReport BuildRank(const Analysis& analysis, const BuildOptions& options) {
   rank.losses = BuildLosses(analysis);
   rank.value_reads = BuildValueReads(file);
   for (const DeviceAnalysis& device : analysis.devices()) rank.devices.push_back(BuildDevice(analysis, device));
+  rank.main = MainDevice(rank.devices, options.device);
   const replay::HostBytes& host = analysis.replay().host_peaks();
   rank.host_sheet = {host.pinned, host.registered, host.managed, file.header().recorder_peak_rss_bytes,
                      BuildHostSheet(file)};
@@ -298,7 +247,7 @@ RankReport BuildRank(const Analysis& analysis, const BuildOptions& options) {
   for (const std::uint64_t slot : analysis.replay().failures()) rank.failures.push_back(BuildFailure(file, slot));
   rank.failure_count = analysis.replay().failure_count();
   rank.identities = analysis.Identities();
-  AttributeMainDevice(analysis, options, rank);
+  Attribute(analysis, options, rank);
   rank.identities.insert(rank.identities.end(), options.more.begin(), options.more.end());
   return rank;
 }

@@ -16,6 +16,8 @@ struct BuildOptions {
   std::vector<replay::Identity> more;
   // An instant to describe besides the allocated peak.
   std::optional<InstantChoice> at;
+  // The main device of a rank that uses it; of others, and by default, the one with the highest allocated peak.
+  std::optional<int> device;
 };
 
 // The result holds no reference to the ledger.

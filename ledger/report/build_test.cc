@@ -66,7 +66,7 @@ TEST_CASE("when the allocator gave up, what the device had comes from the sample
   sample.why = ledger.Text("cudaFree");
   ledger.Add(record::Kind::kDeviceSample, 0, sample);
   sample.free_bytes = 200;
-  sample.why = ledger.Text("out of memory");
+  sample.why = ledger.Text(record::kSampledOutOfMemory);
   ledger.Add(record::Kind::kDeviceSample, 0, sample);
   ledger.BlockOom(0, 1 << 20, 0, 0);
   const RankReport rank = Report(ledger);

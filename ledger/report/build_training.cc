@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ledger/format/names.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::report {
@@ -20,13 +21,32 @@ using attribution::StateTensor;
 
 constexpr std::size_t kMaxHolders = 20;
 
-std::int64_t TimeAt(const Grounds& grounds, std::uint64_t slot, std::int64_t otherwise) {
-  return slot < grounds.file.slots().size() ? grounds.file.clock().SinceOpenNs(grounds.file.TicksAt(slot)) : otherwise;
+std::vector<PhaseReport> BuildPhases(const Attribution& attribution, std::int8_t device, std::int64_t end_ns) {
+  const format::LedgerFile& file = attribution.grounds().file;
+  std::vector<PhaseReport> phases;
+  const attribution::CategoryTimeline* const timeline = attribution.timeline(device);
+  if (timeline == nullptr) return phases;
+  for (const attribution::PhaseUse& use : timeline->phases) {
+    const attribution::PhaseInterval& interval = attribution.phases().intervals()[use.interval];
+    PhaseReport& phase = phases.emplace_back();
+    phase.name = std::string(format::PhaseName(interval.kind));
+    phase.step = interval.step;
+    phase.in_step = attribution::InStep(interval.kind);
+    phase.start_ns = use.interval == 0 ? 0 : file.TimeAt(interval.from);
+    phase.end_ns = file.TimeAt(attribution.phases().End(use.interval), end_ns);
+    phase.peak_time_ns = use.peak_slot == 0 ? 0 : file.TimeAt(use.peak_slot);
+    phase.begin_bytes = use.begin_bytes;
+    phase.peak_bytes = use.peak_bytes;
+    phase.end_bytes = use.end_bytes;
+    phase.at_peak = use.at_peak;
+    phase.at_end = use.at_end;
+  }
+  return phases;
 }
 
 TransientReport BuildTransient(const Grounds& grounds, const attribution::TransientUse& use) {
   if (use.slot == kNever) return {};
-  return {use, TimeAt(grounds, use.slot, 0), grounds.phases.Name(grounds.phases.IndexAt(use.slot))};
+  return {use, grounds.file.TimeAt(use.slot), grounds.phases.Name(grounds.phases.IndexAt(use.slot))};
 }
 
 GatheredReport BuildGathered(const Grounds& grounds, const DeviceLives& lives) {
@@ -39,7 +59,7 @@ GatheredReport BuildGathered(const Grounds& grounds, const DeviceLives& lives) {
   report.groups = std::move(state.groups);
   for (const attribution::HeldGathered& held : state.held) {
     report.held.push_back({held.name, held.bytes, held.blocks, held.steps, held.forwards,
-                           TimeAt(grounds, held.since, 0), TimeAt(grounds, held.until, -1)});
+                           grounds.file.TimeAt(held.since), grounds.file.TimeAt(held.until, -1)});
   }
   return report;
 }
@@ -50,7 +70,7 @@ ModelStateReport BuildModelState(const Attribution& attribution, const DeviceLiv
   attribution::ModelState state = attribution::ModelStateOf(grounds, lives);
   ModelStateReport report;
   report.tensors = std::move(state.tensors);
-  report.time_ns = TimeAt(grounds, state.slot, 0);
+  report.time_ns = grounds.file.TimeAt(state.slot);
   report.held = state.held;
   report.unsharded_gradients = state.unsharded_gradients;
   report.master_gradients = state.master_gradients;
@@ -65,8 +85,10 @@ ModelStateReport BuildModelState(const Attribution& attribution, const DeviceLiv
 
 void BuildTraining(const Attribution& attribution, const replay::DeviceAnalysis& device, RankReport& rank) {
   const DeviceLives* const lives = attribution.lives(device.device);
+  rank.phases_inferred = attribution.phases().inferred();
   if (lives == nullptr) return;
   const Grounds grounds = attribution.grounds();
+  rank.phases = BuildPhases(attribution, device.device, rank.duration_ns);
   rank.communication = attribution::CommunicationOf(grounds, *lives);
   rank.gathered = BuildGathered(grounds, *lives);
   rank.model_state = BuildModelState(attribution, *lives, device.device, device.allocated.peak.slot);
@@ -89,7 +111,7 @@ void BuildHolders(const Attribution& attribution, std::uint64_t slot, OomReport&
     holder.bytes += life.bytes;
     ++holder.count;
     if (life.end == kNever) holder.held_at_end += life.bytes;
-    holder.until_ns = std::max(holder.until_ns, TimeAt(grounds, life.end, 0));
+    holder.until_ns = std::max(holder.until_ns, grounds.file.TimeAt(life.end));
   }
   for (auto& [place, holder] : by_place) {
     if (holder.held_at_end != 0) holder.until_ns = -1;
@@ -103,6 +125,11 @@ void BuildHolders(const Attribution& attribution, std::uint64_t slot, OomReport&
 }
 
 void ShiftTraining(RankReport& rank, std::int64_t by) {
+  for (PhaseReport& phase : rank.phases) {
+    phase.start_ns += by;
+    phase.end_ns += by;
+    phase.peak_time_ns += by;
+  }
   for (TransientReport* each : {&rank.gathered.largest, &rank.gathered.most_ahead, &rank.gathered.transient}) {
     if (each->use.slot != kNever) each->time_ns += by;
   }

@@ -7,6 +7,7 @@
 
 namespace ledger::report {
 
+// Needs rank.duration_ns.
 void BuildTraining(const attribution::Attribution& attribution, const replay::DeviceAnalysis& device, RankReport& rank);
 
 // Who held a device's memory when it ran out, and for how long they went on.

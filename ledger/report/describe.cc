@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ledger/format/names.h"
+#include "ledger/replay/record_fields.h"
 #include "ledger/report/units.h"
 #include "nlohmann/json.hpp"
 
@@ -189,6 +190,10 @@ void Collective(const record::Collective& r, Fields& fields) {
 
 std::vector<Field> FieldsOf(const LedgerFile& file, const Slot& slot) {
   Fields fields(file);
+  if (replay::IsAllocation(slot.kind())) {
+    Allocation(slot.As<record::Allocation>(), fields);
+    return fields.Take();
+  }
   switch (slot.kind()) {
     case Kind::kText:
     case Kind::kScope:
@@ -198,17 +203,6 @@ std::vector<Field> FieldsOf(const LedgerFile& file, const Slot& slot) {
     case Kind::kCommunicator:
     case Kind::kCommunicatorDestroy:
       Definition(file, slot, fields);
-      break;
-    case Kind::kAlloc:
-    case Kind::kFree:
-    case Kind::kAllocFailed:
-    case Kind::kHandleCreate:
-    case Kind::kHandleImport:
-    case Kind::kHandleRetain:
-    case Kind::kHandleRelease:
-    case Kind::kReserve:
-    case Kind::kUnreserve:
-      Allocation(slot.As<record::Allocation>(), fields);
       break;
     case Kind::kMap:
     case Kind::kUnmap: {

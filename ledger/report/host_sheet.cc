@@ -144,7 +144,7 @@ HostSheetReport BuildHostSheet(const LedgerFile& file) {
   for (const auto& [address, live] : replay.driver().registered()) sheet.Charge(live);
   for (const auto& [slot, object] : replay.driver().physical().objects()) sheet.ChargePhysical(object);
   report.bytes = most.bytes;
-  report.time_ns = file.clock().SinceOpenNs(file.TicksAt(most.slot));
+  report.time_ns = file.TimeAt(most.slot);
   report.accounts = sheet.Accounts();
   return report;
 }

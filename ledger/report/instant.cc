@@ -47,10 +47,8 @@ BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const L
   block.scope = grounds.file.ScopePath(replay::ScopeOf(slot));
   block.owner = grounds.file.Text(replay::OwnerOf(slot));
   block.phase = grounds.phases.Name(life.begin_phase);
-  block.born_ns = grounds.file.clock().SinceOpenNs(slot.ticks());
-  block.freed_ns = life.end < grounds.file.slots().size()
-                       ? grounds.file.clock().SinceOpenNs(grounds.file.TicksAt(life.end))
-                       : std::int64_t{-1};
+  block.born_ns = grounds.file.TimeAt(life.begin);
+  block.freed_ns = grounds.file.TimeAt(life.end, -1);
   return block;
 }
 
@@ -60,9 +58,7 @@ void CountCategories(const attribution::CategoryTimeline& timeline, const Ledger
     CategoryReport& category = instant.categories[i];
     category.category = static_cast<Category>(i);
     category.max_bytes = timeline.maxima[i].bytes;
-    if (category.max_bytes != 0) {
-      category.max_time_ns = file.clock().SinceOpenNs(file.TicksAt(timeline.maxima[i].slot));
-    }
+    if (category.max_bytes != 0) category.max_time_ns = file.TimeAt(timeline.maxima[i].slot);
   }
   for (const BlockReport& block : instant.blocks) {
     CategoryReport& category = instant.categories[attribution::Index(block.category)];
@@ -130,7 +126,7 @@ std::optional<std::uint64_t> SlotAtTime(const LedgerFile& file, std::int64_t tim
   for (std::uint64_t slot = 0; slot < slots.size(); ++slot) {
     if (!slots[slot].committed() || slots[slot].kind() == record::Kind::kText) continue;
     // Threads may record a little out of order: the last record that is old enough.
-    if (file.clock().SinceOpenNs(slots[slot].ticks()) <= time_ns) found = slot;
+    if (file.TimeAt(slot) <= time_ns) found = slot;
   }
   return found;
 }
@@ -198,7 +194,7 @@ InstantReport BuildInstant(const Analysis& analysis, const Attribution& attribut
   const DeviceLives* const lives = attribution.lives(device.device);
   instant.known = true;
   instant.device = device.device;
-  if (slot < file.slots().size()) instant.time_ns = file.clock().SinceOpenNs(file.TicksAt(slot));
+  instant.time_ns = file.TimeAt(slot);
   const std::size_t interval = attribution.phases().IndexAt(slot);
   instant.phase = attribution.phases().Name(interval);
   instant.step = attribution.phases().intervals()[interval].step;

@@ -64,13 +64,18 @@ Json SitesJson(const std::vector<replay::Site>& sites) {
   return json;
 }
 
-Json DeviceJson(const DeviceReport& device) {
+void AddInstants(const DeviceReport& device, const JsonOptions& options, Json& json) {
+  if (device.at_peak.known) json["at_peak"] = InstantJson(device.at_peak, options.blocks);
+  if (device.at.known) json["at"] = InstantJson(device.at, options.blocks);
+}
+
+Json DeviceJson(const DeviceReport& device, const JsonOptions& options) {
   Json steps = Json::array();
   for (const auto& step : device.unexplained_steps) {
     steps.push_back(
         {{"time_ns", step.time_ns}, {"grew_by", step.grew_by}, {"bytes", step.bytes}, {"after", step.what}});
   }
-  return {
+  Json json = {
       {"device", device.device},
       {"name", device.name},
       {"total_bytes", device.total_bytes},
@@ -86,6 +91,18 @@ Json DeviceJson(const DeviceReport& device) {
         {"rounded", device.requested.rounded}}},
       {"unexplained_steps", steps},
   };
+  AddInstants(device, options, json);
+  return json;
+}
+
+Json UnplacedJson(const attribution::Unplaced& unplaced) {
+  const bool any = unplaced.first != attribution::kNever;
+  return {{"names", unplaced.names},
+          {"tags", unplaced.tags},
+          {"saved_tensors", unplaced.saved_tensors},
+          {"buffers", unplaced.buffers},
+          {"sizes", unplaced.sizes},
+          {"first_record", any ? static_cast<std::int64_t>(unplaced.first) : std::int64_t{-1}}};
 }
 
 Json OomsJson(const RankReport& rank) {
@@ -138,7 +155,7 @@ Json RankJson(const RankReport& rank, const ModelSummary& model, const JsonOptio
     identities.push_back({{"name", identity.name}, {"holds", identity.holds}, {"detail", identity.detail}});
   }
   Json devices = Json::array();
-  for (const auto& device : rank.devices) devices.push_back(DeviceJson(device));
+  for (const auto& device : rank.devices) devices.push_back(DeviceJson(device, options));
   const DeviceReport* main = rank.main_device();
   Json json = {
       {"rank", rank.rank},
@@ -159,6 +176,7 @@ Json RankJson(const RankReport& rank, const ModelSummary& model, const JsonOptio
       {"phase_count", rank.phases.size()},
       {"phases", PhasesJson(rank)},
       {"losses", losses},
+      {"unplaced", UnplacedJson(rank.unplaced)},
       {"identities", identities},
       {"values_read_back", ValueReadsJson(rank.value_reads)},
       {"devices", devices},
@@ -170,8 +188,7 @@ Json RankJson(const RankReport& rank, const ModelSummary& model, const JsonOptio
       {"settings", settings},
   };
   AddTraining(rank, model, json);
-  if (rank.at_peak.known) json["at_peak"] = InstantJson(rank.at_peak, options.blocks);
-  if (rank.at.known) json["at"] = InstantJson(rank.at, options.blocks);
+  if (main != nullptr) AddInstants(*main, options, json);
   return json;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ledger/attribution/category.h"
+#include "ledger/attribution/lives.h"
 #include "ledger/replay/balance.h"
 #include "ledger/replay/identity.h"
 #include "ledger/report/training_model.h"
@@ -30,18 +31,6 @@ struct UnexplainedReport {
   std::uint64_t grew_by = 0;
   std::uint64_t bytes = 0;
   std::string what;  // the call after which it showed
-};
-
-struct DeviceReport {
-  int device = 0;
-  std::string name;
-  std::uint64_t total_bytes = 0;  // 0: not known
-  bool simulated = false;
-  std::string note;  // how the peaks were derived where that is not the normal way
-  PeaksReport peaks;
-  std::vector<replay::Site> sites;  // of the allocated peak, all of them, largest first
-  replay::RequestedBytes requested;
-  std::vector<UnexplainedReport> unexplained_steps;
 };
 
 // A live block.
@@ -90,6 +79,20 @@ struct InstantReport {
   replay::Balance balance;
   std::vector<ModuleReport> modules;  // largest first
   std::vector<BlockReport> blocks;    // by the order of allocation
+};
+
+struct DeviceReport {
+  int device = 0;
+  std::string name;
+  std::uint64_t total_bytes = 0;  // 0: not known
+  bool simulated = false;
+  std::string note;  // how the peaks were derived where that is not the normal way
+  PeaksReport peaks;
+  std::vector<replay::Site> sites;  // of the allocated peak, all of them, largest first
+  replay::RequestedBytes requested;
+  std::vector<UnexplainedReport> unexplained_steps;
+  InstantReport at_peak;  // the allocated one
+  InstantReport at;       // the one that was asked for
 };
 
 // One phase of one step, on one device.
@@ -155,10 +158,10 @@ struct RankReport {
   std::vector<FailureReport> failures;
   std::uint64_t failure_count = 0;
   std::vector<replay::Identity> identities;
+  attribution::Unplaced unplaced;
+  std::string at_name;   // as an instant was asked for; "" unless one was
+  std::size_t main = 0;  // position in `devices`
   // Of main_device():
-  InstantReport at_peak;  // the allocated one
-  InstantReport at;       // the one that was asked for
-  std::string at_name;    // as it was asked for
   std::vector<PhaseReport> phases;
   bool phases_inferred = false;  // no agent told them
   std::vector<attribution::Communication> communication;
@@ -166,8 +169,9 @@ struct RankReport {
   ModelStateReport model_state;
   std::vector<attribution::Growth> growth;
 
-  // The device that the rank works on: the one with its highest allocated peak. Null when it used none.
+  // The device that is described in full. Null when the rank used none.
   const DeviceReport* main_device() const;
+  const InstantReport& at_peak() const;  // its
   bool exact() const { return losses.empty(); }
 };
 

@@ -21,18 +21,13 @@ namespace ledger::report {
 namespace {
 
 constexpr std::size_t kNameWidth = 44;
-constexpr std::size_t kColumnWidth = 11;
 constexpr std::size_t kSiteWidth = 72;
 constexpr std::size_t kMaxSheetColumns = 8;
 constexpr std::size_t kMaxPlaces = 5;
 
-void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
-
 void Field(std::string& out, absl::string_view name, absl::string_view text) {
   absl::StrAppend(&out, "  ", PadRight(name, 11), text, "\n");
 }
-
-std::string PhaseName(const std::string& phase) { return phase.empty() ? "(no range)" : Printable(phase); }
 
 std::string RankList(const std::vector<int>& ranks, std::size_t all) {
   if (ranks.size() == all && all > 1) return "all ranks";
@@ -121,6 +116,38 @@ void Exactness(std::string& out, const RunReport& run) {
                      " without a clean end: still running, or killed. All is there up to that instant"));
 }
 
+// What was said of memory that is in no figure below.
+void Unplaced(std::string& out, const RunReport& run) {
+  attribution::Unplaced sum;
+  std::vector<int> ranks;
+  for (const RankReport& rank : run.ranks) {
+    const attribution::Unplaced& unplaced = rank.unplaced;
+    if (unplaced.Sum() == 0) continue;
+    ranks.push_back(rank.rank);
+    sum.names += unplaced.names;
+    sum.tags += unplaced.tags;
+    sum.saved_tensors += unplaced.saved_tensors;
+    sum.buffers += unplaced.buffers;
+    sum.sizes += unplaced.sizes;
+  }
+  if (ranks.empty()) return;
+  std::vector<std::string> kinds;
+  const auto add = [&kinds](std::uint64_t count, absl::string_view noun) {
+    if (count != 0) kinds.push_back(Count(count, noun));
+  };
+  add(sum.names, "name");
+  add(sum.tags, "tag");
+  add(sum.saved_tensors, "saved tensor");
+  add(sum.buffers, "buffer");
+  add(sum.sizes, "requested size");
+  Field(out, "unplaced",
+        absl::StrCat(absl::StrJoin(kinds, ", "), " on ", RankList(ranks, run.ranks.size()),
+                     " at addresses where no block was alive: freed before it was said,"));
+  Field(out, "", "or not from PyTorch's allocator. No figure contains them; where losses are listed, they may be the");
+  Field(out, "",
+        "cause. The first of a rank: \"unplaced\" in --json names its record, `gpuledger dump --from` shows it");
+}
+
 void Head(std::string& out, const RunReport& run) {
   const RankReport& first = run.ranks.front();
   std::set<std::string> hosts;
@@ -142,6 +169,7 @@ void Head(std::string& out, const RunReport& run) {
   Field(out, "recorded", absl::StrCat(Grouped(events), " events in ", Seconds(duration), " s"));
   ValueReadWarning(out, run);
   Exactness(out, run);
+  Unplaced(out, run);
   for (const std::string& note : run.notes) Field(out, "note", note);
   std::set<std::string> notes;
   for (const RankReport& rank : run.ranks) {
@@ -170,7 +198,7 @@ void PeakTable(std::string& out, const RunReport& run) {
       Line(out, absl::StrCat(PadLeft(absl::StrCat(rank.rank), 6), PadLeft(absl::StrCat(device.device), 7),
                              PeakCells(device.peaks.allocated), PeakCells(device.peaks.reserved),
                              PeakCells(device.peaks.device), "  ",
-                             CutFront(PhaseName(device.peaks.allocated.phase), kSiteWidth)));
+                             CutFront(PrintablePath(device.peaks.allocated.phase), kSiteWidth)));
     }
   }
 }
@@ -192,29 +220,45 @@ void Comparison(std::string& out, absl::string_view what, const RankComparison& 
 
 // --- Balance sheet ---
 
+struct SheetColumn {
+  int rank = 0;
+  const InstantReport* instant = nullptr;
+};
+
+// A column for each device; the second line of the heads says which where a rank has several.
+void SheetHead(std::string& out, const std::vector<SheetColumn>& columns, std::size_t shown) {
+  std::string ranks(kNameWidth, ' '), devices(kNameWidth, ' ');
+  bool several = false;
+  for (std::size_t i = 0; i < shown; ++i) {
+    absl::StrAppend(&ranks, PadLeft(absl::StrCat("rank ", columns[i].rank), kColumnWidth));
+    absl::StrAppend(&devices, PadLeft(absl::StrCat("device ", columns[i].instant->device), kColumnWidth));
+    several = several || (i != 0 && columns[i].rank == columns[i - 1].rank);
+  }
+  Line(out, columns.size() > 1 ? absl::StrCat(ranks, PadLeft("all", kColumnWidth)) : ranks);
+  if (several) Line(out, devices);
+}
+
 void Sheet(std::string& out, const RunReport& run) {
-  std::vector<const InstantReport*> columns;
-  std::vector<int> ranks;
+  std::vector<SheetColumn> columns;
+  std::vector<const InstantReport*> instants;
   std::set<std::string> notes;
   std::string name;
   for (const RankReport& rank : run.ranks) {
-    if (!Shown(rank).known) continue;
-    columns.push_back(&Shown(rank));
-    ranks.push_back(rank.rank);
-    name = InstantName(rank);
-    const std::string& note = Shown(rank).balance.used_note;
-    if (!note.empty()) notes.insert(note);
+    for (const DeviceReport& device : rank.devices) {
+      const InstantReport& instant = Shown(rank, device);
+      if (!instant.known) continue;
+      columns.push_back({rank.rank, &instant});
+      instants.push_back(&instant);
+      name = InstantName(rank);
+      if (!instant.balance.used_note.empty()) notes.insert(instant.balance.used_note);
+    }
   }
   if (columns.empty()) return;
   const std::size_t shown = std::min(columns.size(), kMaxSheetColumns);
   Line(out, "");
   Line(out, absl::StrCat("Balance sheet of each rank's device at ", name, " (GiB)"));
-  std::string head = std::string(kNameWidth, ' ');
-  for (std::size_t i = 0; i < shown; ++i)
-    absl::StrAppend(&head, PadLeft(absl::StrCat("rank ", ranks[i]), kColumnWidth));
-  if (columns.size() > 1) absl::StrAppend(&head, PadLeft("all", kColumnWidth));
-  Line(out, head);
-  for (const SheetRow& row : MakeSheet(columns)) {
+  SheetHead(out, columns, shown);
+  for (const SheetRow& row : MakeSheet(instants)) {
     const std::string account =
         absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));
     std::string line = PadRight(CutFront(account, kNameWidth), kNameWidth);
@@ -227,20 +271,25 @@ void Sheet(std::string& out, const RunReport& run) {
     Line(out, line);
   }
   if (columns.size() > shown) {
-    Line(out, absl::StrCat("  (", columns.size() - shown, " more ranks are in \"all\", and each in --json)"));
+    Line(out, absl::StrCat("  (", Count(columns.size() - shown, "more device"), " in \"all\", and each in --json)"));
   }
   for (const std::string& note : notes) Line(out, absl::StrCat("  device used: ", note));
 }
 
 // --- In detail ---
 
-// The rank that was asked for, or the one with the highest peak.
-const RankReport* DetailedRank(const RunReport& run, std::optional<int> wanted) {
-  const int number = wanted.value_or(CompareAllocated(run).highest);
+const RankReport* DetailedRank(const RunReport& run, const TextOptions& options) {
+  const RankReport* detailed = nullptr;
   for (const RankReport& rank : run.ranks) {
-    if (rank.rank == number && Shown(rank).known) return &rank;
+    const DeviceReport* const main = rank.main_device();
+    if (main == nullptr || !Shown(rank, *main).known) continue;
+    if (rank.rank != options.rank.value_or(rank.rank) || main->device != options.device.value_or(main->device))
+      continue;
+    const bool higher =
+        detailed == nullptr || main->peaks.allocated.bytes > detailed->main_device()->peaks.allocated.bytes;
+    if (higher) detailed = &rank;
   }
-  return nullptr;
+  return detailed;
 }
 
 // What happened on several ranks alike is one line.
@@ -308,9 +357,9 @@ std::string ToText(const RunReport& run, const TextOptions& options) {
     Comparison(out, "allocated", CompareAllocated(run));
     Comparison(out, "device", CompareDevice(run));
   }
-  if (const RankReport* rank = DetailedRank(run, options.rank)) {
-    absl::StrAppend(&out, HoldersText(*rank, options.holders), PhasesText(*rank), StepsText(*rank),
-                    ModelStateText(run, *rank), GatheredText(*rank), CommunicationText(*rank));
+  if (const RankReport* rank = DetailedRank(run, options)) {
+    absl::StrAppend(&out, HoldersText(*rank, options.holders), OtherDevicesText(*rank), PhasesText(*rank),
+                    StepsText(*rank), ModelStateText(run, *rank), GatheredText(*rank), CommunicationText(*rank));
   }
   Sheet(out, run);
   UnexplainedGrowth(out, run);

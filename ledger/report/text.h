@@ -11,7 +11,9 @@ namespace ledger::report {
 
 struct TextOptions {
   HoldersOptions holders;
-  std::optional<int> rank;  // whose memory is described in detail; the one with the highest peak unless set
+  // Whose memory is described in detail: of a rank, the one with the highest peak unless set; and of those ranks alone
+  // whose main device this is, where one was asked for.
+  std::optional<int> rank, device;
 };
 
 std::string ToText(const RunReport& run, const TextOptions& options);

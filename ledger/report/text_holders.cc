@@ -13,23 +13,15 @@ namespace ledger::report {
 namespace {
 
 using attribution::Category;
+using attribution::CategoryBytes;
 using attribution::Evidence;
 
 constexpr std::size_t kNameWidth = 30;
-constexpr std::size_t kColumnWidth = 11;
 constexpr std::size_t kShareWidth = 7;
 constexpr std::size_t kMemberWidth = 84;
 constexpr std::size_t kMembers = 3;
 // Steps are alike after the first ones.
 constexpr std::size_t kFirstSteps = 3;
-
-void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
-
-std::string Percent(std::uint64_t part, std::uint64_t whole) {
-  const double share = whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  const auto tenths = static_cast<std::uint64_t>(share * 10 + 0.5);
-  return absl::StrCat(tenths / 10, ".", tenths % 10, "%");
-}
 
 // "named 98.1%, scope 1.9%", strongest first.
 std::string EvidenceOf(const CategoryReport& category) {
@@ -141,7 +133,7 @@ std::string GroupOf(const BlockReport& block, GroupBy by) {
     case GroupBy::kOp:
       return block.op.empty() ? "(no op)" : block.op;
     case GroupBy::kSite:
-      return block.scope.empty() ? "(no range)" : block.scope;
+      return PrintablePath(block.scope);
     case GroupBy::kOwner:
       return block.owner.empty() ? "PyTorch's caching allocator" : block.owner;
     case GroupBy::kCategory:
@@ -151,7 +143,7 @@ std::string GroupOf(const BlockReport& block, GroupBy by) {
 }
 
 // "parameter 1.2, gradient 0.4": what a group consists of.
-std::string Composition(const std::array<std::uint64_t, attribution::kCategoryCount>& categories) {
+std::string Composition(const CategoryBytes& categories) {
   std::vector<std::pair<std::uint64_t, absl::string_view>> parts;
   for (std::size_t i = 0; i < categories.size(); ++i) {
     if (categories[i] != 0) parts.emplace_back(categories[i], attribution::CategoryName(static_cast<Category>(i)));
@@ -166,7 +158,7 @@ void Groups(std::string& out, const InstantReport& instant, GroupBy by, std::siz
   struct Group {
     std::string name;
     std::uint64_t bytes = 0, blocks = 0;
-    std::array<std::uint64_t, attribution::kCategoryCount> categories{};
+    CategoryBytes categories{};
   };
   std::map<std::string, Group> by_name;
   for (const BlockReport& block : instant.blocks) {
@@ -235,19 +227,23 @@ std::vector<StepRow> StepRows(const RankReport& rank) {
 
 }  // namespace
 
-const InstantReport& Shown(const RankReport& rank) { return rank.at.known ? rank.at : rank.at_peak; }
+const InstantReport& Shown(const RankReport& rank, const DeviceReport& device) {
+  return rank.at_name.empty() ? device.at_peak : device.at;
+}
 
-std::string InstantName(const RankReport& rank) { return rank.at.known ? rank.at_name : "its allocated peak"; }
+std::string InstantName(const RankReport& rank) {
+  return rank.at_name.empty() ? "its allocated peak" : Printable(rank.at_name);
+}
 
 std::string HoldersText(const RankReport& rank, const HoldersOptions& options) {
-  const InstantReport& instant = Shown(rank);
+  const InstantReport& instant = Shown(rank, *rank.main_device());
   std::string out = "\n";
   Line(out, absl::StrCat("Who held it: rank ", rank.rank, ", device ", instant.device, ", at ", InstantName(rank), ": ",
                          Gib(instant.bytes), " GiB in ", Count(instant.blocks.size(), "block"), ", ", instant.phase,
                          ", ", Seconds(instant.time_ns), " s; by ", GroupName(options.by)));
   if (options.by == GroupBy::kCategory) {
     Categories(out, instant, options.limit);
-    CategoryMaxima(out, rank.at_peak);
+    CategoryMaxima(out, rank.at_peak());
   } else {
     Groups(out, instant, options.by, options.limit);
   }
@@ -257,6 +253,28 @@ std::string HoldersText(const RankReport& rank, const HoldersOptions& options) {
   Line(out, "The same, by module");
   Groups(out, instant, GroupBy::kModule, options.limit);
   return out;
+}
+
+std::string OtherDevicesText(const RankReport& rank) {
+  std::string rows;
+  for (const DeviceReport& device : rank.devices) {
+    const InstantReport& instant = Shown(rank, device);
+    if (&device == rank.main_device() || instant.blocks.empty()) continue;
+    CategoryBytes bytes{};
+    for (const CategoryReport& category : instant.categories)
+      bytes[attribution::Index(category.category)] = category.bytes;
+    Line(rows,
+         absl::StrCat(PadLeft(absl::StrCat(device.device), 8), PadLeft(Gib(instant.bytes), kColumnWidth),
+                      PadLeft(Grouped(instant.blocks.size()), kColumnWidth),
+                      PadLeft(Seconds(instant.time_ns), kColumnWidth), "  ", instant.phase, ": ", Composition(bytes)));
+  }
+  if (rows.empty()) return "";
+  std::string out = "\n";
+  Line(out, absl::StrCat("Other devices of rank ", rank.rank, ", each at ", InstantName(rank),
+                         " (--device N describes one in full)"));
+  Line(out, absl::StrCat("  device", PadLeft("GiB", kColumnWidth), PadLeft("blocks", kColumnWidth),
+                         PadLeft("at, s", kColumnWidth), "  phase, and by category"));
+  return out + rows;
 }
 
 std::string PhasesText(const RankReport& rank) {

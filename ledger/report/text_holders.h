@@ -16,11 +16,15 @@ struct HoldersOptions {
   std::size_t limit = 10;  // of groups, and of the members of a category
 };
 
-// The instant that a report of this rank describes: the one that was asked for, or the allocated peak.
-const InstantReport& Shown(const RankReport& rank);
+// The instant of a rank's device that a report describes: the one that was asked for, which there need not be, or the
+// allocated peak.
+const InstantReport& Shown(const RankReport& rank, const DeviceReport& device);
 
-// Live bytes of the shown instant, grouped; and the categories' own maxima beside the peak.
+// Live bytes of the main device at the shown instant, grouped; and the categories' own maxima beside the peak.
 std::string HoldersText(const RankReport& rank, const HoldersOptions& options);
+
+// The same of the rank's other devices, a line for each.
+std::string OtherDevicesText(const RankReport& rank);
 
 // Peaks and ends of the phases, step by step.
 std::string PhasesText(const RankReport& rank);

@@ -19,21 +19,14 @@ namespace {
 using attribution::Category;
 using attribution::CategoryName;
 
-constexpr std::size_t kColumnWidth = 11;
 constexpr std::size_t kNameWidth = 60;
 constexpr std::size_t kMaxListed = 5;
-
-void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
 
 // "4", "2.5", "0.02": as few digits as say it.
 std::string Width(double bytes) {
   const double hundredths = std::round(bytes * 100);
   if (std::fmod(hundredths, 100) == 0) return absl::StrFormat("%.0f", bytes);
   return std::fmod(hundredths, 10) == 0 ? absl::StrFormat("%.1f", bytes) : absl::StrFormat("%.2f", bytes);
-}
-
-std::string Share(std::uint64_t part, std::uint64_t whole) {
-  return absl::StrFormat("%.1f%%", whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 std::string Changes(const StepChange& change) {
@@ -180,7 +173,7 @@ std::pair<bool, std::uint64_t> StepWithCalls(const RankReport& rank) {
   std::pair<bool, std::uint64_t> last{true, 0};
   for (const attribution::Communication& each : rank.communication) {
     last = {each.in_setup, each.step};
-    if (!each.in_setup && each.step == rank.at_peak.step) break;
+    if (!each.in_setup && each.step == rank.at_peak().step) break;
   }
   return last;
 }
@@ -219,8 +212,8 @@ std::string ModelStateText(const RunReport& run, const RankReport& rank) {
     Line(out, absl::StrCat("  and at most ", Gib(state.master_gradients), " of gradients of master parameters"));
   }
   Line(out, absl::StrCat("  at its allocated peak: persistent ", Gib(state.persistent_at_peak), " (",
-                         Share(state.persistent_at_peak, at_peak), "), transient ", Gib(state.transient_at_peak), " (",
-                         Share(state.transient_at_peak, at_peak), ")"));
+                         Percent(state.persistent_at_peak, at_peak), "), transient ", Gib(state.transient_at_peak),
+                         " (", Percent(state.transient_at_peak, at_peak), ")"));
   return out;
 }
 

@@ -12,14 +12,10 @@
 namespace ledger::report {
 namespace {
 
-constexpr std::size_t kColumnWidth = 11;
 constexpr std::size_t kSiteWidth = 72;
+constexpr std::size_t kShareWidth = 7;
 constexpr std::size_t kCategoryWidth = 24;
 constexpr std::size_t kMaxListed = 5;
-
-void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
-
-std::string PhaseName(const std::string& phase) { return phase.empty() ? "(no range)" : Printable(phase); }
 
 void HostRow(std::string& out, absl::string_view name, std::size_t width, const HostReport& host) {
   Line(out,
@@ -63,12 +59,10 @@ void Holders(std::string& out, const OomReport& oom) {
   const std::size_t shown = std::min(kMaxListed, oom.holders.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const HolderReport& holder = oom.holders[i];
-    const double share =
-        oom.allocated == 0 ? 0 : 100.0 * static_cast<double>(holder.bytes) / static_cast<double>(oom.allocated);
     const std::string where =
-        absl::StrCat(PhaseName(holder.scope), holder.owner.empty() ? "" : " by ", Printable(holder.owner));
+        absl::StrCat(PrintablePath(holder.scope), holder.owner.empty() ? "" : " by ", Printable(holder.owner));
     Line(out, absl::StrCat(PadLeft(Gib(holder.bytes), kColumnWidth),
-                           PadLeft(absl::StrCat(static_cast<int>(share + 0.5), "%"), 6),
+                           PadLeft(Percent(holder.bytes, oom.allocated), kShareWidth),
                            PadLeft(Grouped(holder.count), kColumnWidth), "  ",
                            PadRight(attribution::CategoryName(holder.category), kCategoryWidth),
                            PadRight(Until(holder), kCategoryWidth), CutFront(where, kSiteWidth)));
@@ -106,7 +100,7 @@ std::string OutOfMemoryText(const RunReport& run) {
     Line(out, "");
     Line(out, absl::StrCat("Out of memory on rank ", rank.rank, ", ", Count(rank.oom_count, "time")));
     for (const OomReport& oom : rank.ooms) {
-      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PhaseName(oom.phase),
+      Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PrintablePath(oom.phase),
                              ": requested ", Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ",
                              Gib(oom.reserved), ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total),
                              "; held by"));

@@ -79,7 +79,7 @@ TEST_CASE("who held the memory when it ran out, and until when") {
     held += holder.held_at_end;
     if (holder.scope == "small") {
       CHECK(holder.held_at_end == 0);
-      CHECK(holder.until_ns == file.clock().SinceOpenNs(file.TicksAt(freed)));
+      CHECK(holder.until_ns == file.TimeAt(freed));
     }
     if (holder.held_at_end != 0) CHECK(holder.until_ns == -1);
   }

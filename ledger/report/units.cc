@@ -25,6 +25,10 @@ std::string SignedGib(std::int64_t bytes) { return absl::StrFormat("%+.3f", stat
 
 std::string Seconds(std::int64_t ns) { return absl::StrFormat("%.3f", static_cast<double>(ns) / kNsPerSecond); }
 
+std::string Percent(std::uint64_t part, std::uint64_t whole) {
+  return absl::StrFormat("%.1f%%", whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
 std::string Grouped(std::uint64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string grouped;
@@ -47,6 +51,8 @@ std::string Printable(absl::string_view text) {
   return printable;
 }
 
+std::string PrintablePath(absl::string_view path) { return path.empty() ? "(no range)" : Printable(path); }
+
 std::string CutFront(absl::string_view text, std::size_t width) {
   constexpr absl::string_view kEllipsis = "...";
   if (Width(text) <= width) return std::string(text);
@@ -68,5 +74,7 @@ std::string PadRight(absl::string_view text, std::size_t width) {
   const std::size_t have = Width(text);
   return absl::StrCat(text, std::string(have < width ? width - have : 0, ' '));
 }
+
+void Line(std::string& out, absl::string_view text) { absl::StrAppend(&out, text, "\n"); }
 
 }  // namespace ledger::report

@@ -27,7 +27,7 @@ absl::StatusOr<RankReport> LoadRank(const std::string& path, const LoadOptions& 
   if (truth != options.truths.end()) wanted = ledger::replay::OptionsFor(*file, truth->second);
   wanted.progress = &done;
   const ledger::replay::Analysis analysis(*file, wanted);
-  ledger::report::BuildOptions build{{}, options.at};
+  ledger::report::BuildOptions build{{}, options.at, options.device};
   if (truth != options.truths.end()) build.more = ledger::replay::CheckTruth(analysis, truth->second);
   return ledger::report::BuildRank(analysis, build);
 }

@@ -17,6 +17,7 @@ struct LoadOptions {
   // By the path of the ledger: what torch said about it.
   std::map<std::string, ledger::replay::Truth> truths;
   std::optional<ledger::report::InstantChoice> at;
+  std::optional<int> device;  // as BuildOptions has it
 };
 
 struct LoadedRun {

@@ -16,6 +16,7 @@ namespace {
 constexpr char kFooter[] = R"(Examples:
   gpuledger report ledger-run                       as text: peaks, who held them, balance sheet, identities
   gpuledger report ledger-run --rank 3 --by module  rank 3, by module
+  gpuledger report ledger-run --rank 0 --device 1   the second device of a process that uses several
   gpuledger report ledger-run --at "phase:forward"  at the highest instant of any forward pass
   gpuledger report ledger-run --at step:2           at the peak of step 2
   gpuledger report ledger-run --json                everything, in bytes (docs/report.schema.json)
@@ -40,7 +41,17 @@ std::string Unanswerable(const ledger::report::RunReport& run, const Arguments& 
     return absl::StrCat("--rank: the run has no rank ", *wanted, "; it has ", run.ranks.size(), " from ",
                         run.ranks.empty() ? 0 : run.ranks.front().rank);
   }
-  if (!arguments.at.empty() && !any([](const RankReport& rank) { return rank.at.known; })) {
+  const auto describes = [&](const RankReport& rank) {
+    const auto* const main = rank.main_device();
+    if (main == nullptr || rank.rank != wanted.value_or(rank.rank)) return false;
+    return main->device == arguments.text.device.value_or(main->device);
+  };
+  if (arguments.text.device && !any(describes)) {
+    return absl::StrCat("--device: ", wanted ? absl::StrCat("rank ", *wanted, " did not use") : "no rank used",
+                        " device ", *arguments.text.device, "; the report's table of peaks lists the devices of each");
+  }
+  if (!arguments.at.empty() &&
+      !any([](const RankReport& rank) { return rank.main_device() != nullptr && rank.main_device()->at.known; })) {
     return absl::StrCat("--at: no rank has the instant '", arguments.at,
                         "'; --json lists phases and steps, `gpuledger dump` marks");
   }
@@ -54,6 +65,7 @@ int Report(const Arguments& arguments) {
     return kUnreadable;
   }
   LoadOptions options;
+  options.device = arguments.text.device;
   if (!arguments.at.empty()) {
     const auto at = ledger::report::ParseInstant(arguments.at);
     if (!at.ok()) {
@@ -91,6 +103,8 @@ void AddReportCommand(CLI::App& app, Action& action) {
                       "Another instant to describe: reserved, device (their peaks), step:N, phase:NAME, mark:NAME, "
                       "or seconds since the start");
   command->add_option("--rank", arguments->text.rank, "Whose memory to describe in detail (default: the highest peak)");
+  command->add_option("--device", arguments->text.device,
+                      "Which device of a rank that uses several to describe in full (default: the highest peak)");
   command->add_option("--by", arguments->text.holders.by, "Group live memory by category, module, op, site or owner")
       ->transform(CLI::CheckedTransformer(std::map<std::string, GroupBy>{{"category", GroupBy::kCategory},
                                                                          {"module", GroupBy::kModule},
