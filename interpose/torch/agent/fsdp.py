@@ -7,7 +7,7 @@ collective that filled them only.
 import functools
 import sys
 
-from .guard import attempt, describe
+from .guard import attempt, describe, unseen
 from .modules import plain_name
 from .storage import storage_of
 
@@ -34,8 +34,9 @@ def _observe(native, owner, method, gathered):
         result = original(self)
         if working and native.recording():
             try:
-                for name, whole in gathered(self):
-                    _say(native, name, whole)
+                with unseen():
+                    for name, whole in gathered(self):
+                        _say(native, name, whole)
             except Exception as error:
                 working = False
                 native.setting("layer.agent.fsdp", describe(error))

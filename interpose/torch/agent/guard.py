@@ -1,6 +1,11 @@
-"""Keeps the agent's failures away from the program."""
+"""Keeps the agent's failures away from the program, and what it does with tensors away from the program's function modes."""
 
 import functools
+
+import torch
+
+# A context: what is done inside is not passed to modes and subclasses that the program has in front of torch's functions.
+unseen = torch._C.DisableTorchFunction
 
 
 def describe(error):
@@ -10,7 +15,8 @@ def describe(error):
 def attempt(native, part, function):
     """Calls it; a failure costs this part alone, and is written to the ledger."""
     try:
-        function()
+        with unseen():
+            function()
     except Exception as error:
         native.setting(f"layer.agent.{part}", describe(error))
 
@@ -27,7 +33,8 @@ def guarded(native, part):
             if broken:
                 return
             try:
-                function(*arguments)
+                with unseen():
+                    function(*arguments)
             except Exception as error:
                 broken = True
                 native.setting(f"layer.agent.{part}", describe(error))

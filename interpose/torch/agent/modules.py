@@ -12,7 +12,7 @@ import weakref
 import torch
 
 from . import inputs, phases
-from .guard import describe, guarded
+from .guard import describe, guarded, unseen
 
 RECOMPUTE = 2  # kScopeRecompute in record.h
 
@@ -95,7 +95,8 @@ def install(native, phase, known):
         nonlocal working
         try:
             recomputed = phase.kind == phases.BACKWARD and inside_backward() != -1
-            text = text_of(module, recomputed or native.inside_module())
+            with unseen():
+                text = text_of(module, recomputed or native.inside_module())
             if native.enter(id(module), text, RECOMPUTE if recomputed else 0) and not recomputed:
                 root_enters(module, arguments, options)
         except Exception as error:
