@@ -1,23 +1,17 @@
 """Workloads of several ranks."""
 
-import os
-
 import torch
 import torch.distributed as dist
+from forks import join
 from holdings import Holdings
-from models import Block, Decoder, Mlp, next_token_loss
+from models import Decoder, Mlp
 from optimizers import MasterAdamW
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.optim import ZeroRedundancyOptimizer
+from transformer import Block, next_token_loss
 from workloads import loss_of_mlp, train
-
-
-def join():
-    store = dist.FileStore(os.environ["STORE"], int(os.environ["WORLD_SIZE"]))
-    rank = int(os.environ["RANK"])
-    dist.init_process_group("nccl", store=store, rank=rank, world_size=int(os.environ["WORLD_SIZE"]), device_id=torch.device("cuda", rank))
 
 
 def joined(run):

@@ -5,9 +5,10 @@ import copy
 import torch
 import torch.nn.functional as F
 from holdings import Holdings
-from models import CustomFunction, Decoder, Mlp, Selective, next_token_loss, non_reentrant, reentrant
+from models import CustomFunction, Decoder, Mlp, Selective
 from optimizers import EightBit
 from torch import nn
+from transformer import next_token_loss, non_reentrant, reentrant
 
 STEPS = 3
 

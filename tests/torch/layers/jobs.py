@@ -10,9 +10,12 @@ import pathlib
 import sys
 
 import torch
-from models import Decoder, graph_storages, mlp, next_token_loss
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import graph  # noqa: E402
+from transformer import Decoder, next_token_loss, non_reentrant, reentrant  # noqa: E402
 
 _library = ctypes.PyDLL(None)  # holds the interpreter's lock
 
@@ -20,6 +23,10 @@ _library = ctypes.PyDLL(None)  # holds the interpreter's lock
 def mark(name):
     if hasattr(_library, "ledger_mark"):
         _library.ledger_mark(name.encode())
+
+
+def mlp(width=256):
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * width, width))
 
 
 def start_layers():
@@ -44,12 +51,12 @@ def numerics():
     start_layers()
     torch.set_num_threads(1)
     tokens = torch.randint(512, (2, 64), generator=torch.Generator().manual_seed(1))
-    for name, checkpointing in (("plain", None), ("checkpointed", False), ("checkpointed, reentrant", True)):
+    for name, region in (("plain", None), ("checkpointed", non_reentrant), ("checkpointed, reentrant", reentrant)):
         torch.manual_seed(0)
-        model = Decoder(checkpointing=checkpointing)
+        model = Decoder(128, region=region)
         optimizer = torch.optim.AdamW(model.parameters())
         for step in range(3):
-            loss = next_token_loss(model, tokens)
+            loss = next_token_loss(model, tokens, tokens)
             loss.backward()
             gradients = digest(p.grad for p in model.parameters())
             optimizer.step()
@@ -63,6 +70,25 @@ def numerics():
         print("a changed saved tensor went unnoticed")
 
 
+class Listening(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        print(torch.overrides.resolve_name(function))
+        return function(*arguments, **(options or {}))
+
+
+def function_modes():
+    """What a mode of the program's sees of three steps."""
+    start_layers()
+    model, tokens = Decoder(32, layers=1, region=non_reentrant), torch.zeros(2, 8, dtype=torch.long)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(3):
+        with Listening():
+            loss = next_token_loss(model, tokens, tokens)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
 def saved_tensors(make_loss):
     """What the graph holds when backward begins, in the third step."""
     found = {}
@@ -70,7 +96,7 @@ def saved_tensors(make_loss):
         mark(f"step {step}: forward begins")
         loss = make_loss()
         mark(f"step {step}: forward ends")
-        found = graph_storages(loss)
+        found = {address: size for _, tensor in graph.saved_tensors(loss) for address, size in [_place(tensor)]}
         loss.backward()
         del loss
     expect(storages=sorted(found.items()))
@@ -81,9 +107,9 @@ def saved_mlp():
     saved_tensors(lambda: nn.functional.mse_loss(model(x), x))
 
 
-def saved_decoder(checkpointing=None):
-    model, tokens = Decoder(checkpointing=checkpointing).cuda(), torch.zeros(2, 64, dtype=torch.long, device="cuda")
-    saved_tensors(lambda: next_token_loss(model, tokens))
+def saved_decoder(region=None):
+    model, tokens = Decoder(128, region=region).cuda(), torch.zeros(2, 64, dtype=torch.long, device="cuda")
+    saved_tensors(lambda: next_token_loss(model, tokens, tokens))
 
 
 def saved_autocast():
@@ -243,8 +269,7 @@ def contexts():
     """Attributes of contexts, by the way that the function is called; more steps than those in which ops are observed."""
     model, x = GatedMlp().cuda(), torch.randn(64, 256, device="cuda", requires_grad=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    ways = {"plain": model, "checkpointed": lambda x: checkpoint(model, x, use_reentrant=False),
-            "checkpointed, reentrant": lambda x: checkpoint(model, x, use_reentrant=True)}
+    ways = {"plain": model, "checkpointed": lambda x: non_reentrant(model, x), "checkpointed, reentrant": lambda x: reentrant(model, x)}
     kept = {}
     for step in range(6):
         for way, call in ways.items():
@@ -267,7 +292,7 @@ def teardown():
         return (model(y) * y.detach()).sum()  # a model may be called with what has a history
 
     model = nn.Identity()
-    regions = [lambda f, x: f(x), lambda f, x: checkpoint(f, x, use_reentrant=False), lambda f, x: checkpoint(f, x, use_reentrant=True)]
+    regions = [lambda f, x: f(x), non_reentrant, reentrant]
     for used in (False, True):
         loss = sum(branch(1 + number, regions[number % 3]) for number in range(12))
         if used:
@@ -279,9 +304,10 @@ def teardown():
 
 JOBS = {
     "numerics": numerics,
+    "function_modes": function_modes,
     "saved_mlp": saved_mlp,
     "saved_decoder": saved_decoder,
-    "saved_decoder_checkpointed": lambda: saved_decoder(False),
+    "saved_decoder_checkpointed": lambda: saved_decoder(non_reentrant),
     "saved_autocast": saved_autocast,
     "names": names,
     "late_copies": late_copies,

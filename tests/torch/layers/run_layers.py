@@ -4,6 +4,7 @@
     run_layers.py --list
 """
 
+import collections
 import json
 import pathlib
 import runpy
@@ -52,6 +53,16 @@ def numerics(case):
     layers_are_on(case.ledger())
     require(len(plain.stdout.splitlines()) == 9, f"expected 9 lines, got:\n{plain.stdout}")
     require(recorded.stdout == plain.stdout, f"with the ledger:\n{recorded.stdout}without:\n{plain.stdout}")
+
+
+def function_modes(case):
+    """Modes that a program puts in front of torch's functions see what it does itself, and nothing else."""
+    recorded, plain = case.run("function_modes"), case.run("function_modes", recorded=False)
+    layers_are_on(case.ledger())
+    seen, expected = recorded.stdout.splitlines(), plain.stdout.splitlines()
+    require(len(expected) > 100, f"a mode saw hardly anything: {expected}")
+    more = list((collections.Counter(seen) - collections.Counter(expected)).items())
+    require(seen == expected, f"with the ledger, a mode saw {len(seen)} calls, without it {len(expected)}; more of these: {more[:10]}")
 
 
 def saved(name):
@@ -233,6 +244,7 @@ def switched_off(case):
 
 CASES = {
     "numerics": numerics,
+    "function_modes": function_modes,
     "saved_mlp": saved("saved_mlp"),
     "saved_decoder": saved("saved_decoder"),
     "saved_decoder_checkpointed": saved("saved_decoder_checkpointed"),
