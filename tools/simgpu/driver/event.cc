@@ -42,6 +42,7 @@ void RecordNow(CUevent handle, std::shared_ptr<std::uint64_t> synchronized) {
   event->frontier.clear();
   event->count = OperationCount();
   event->synchronized = std::move(synchronized);
+  event->vain_queries = {};
   event->time_ns = Now();
 }
 
@@ -141,10 +142,11 @@ SIMGPU_API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned fl
 SIMGPU_API cuEventQuery(CUevent handle) {
   SIMGPU_ENTER();
   const Guard guard;
-  const Event* event = EventOf(handle);
+  Event* event = EventOf(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!event->capture.expired()) return CUDA_ERROR_CAPTURED_EVENT;
-  return simgpu::HasCompleted(*event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  const bool done = !event->recorded || simgpu::Poll(event->count, *event->synchronized, event->vain_queries);
+  return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 SIMGPU_API cuEventSynchronize(CUevent handle) {

@@ -16,6 +16,7 @@ struct Event {
   bool recorded = false;
   std::uint64_t count = 0;                        // of operations when it was recorded
   std::shared_ptr<std::uint64_t> synchronized{};  // of the stream that recorded it
+  VainQueries vain_queries{};
   std::int64_t time_ns = 0;
   // Recorded in a capture that still goes on: what a stream that waits for it must come behind.
   std::weak_ptr<Capture> capture{};

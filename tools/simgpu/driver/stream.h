@@ -4,7 +4,9 @@
 // count of operations that streams were given: launches of kernels and graphs, copies, memsets, host functions, and
 // stream-ordered memory. With SIMGPU_EVENT_LAG = N, an event completes when N further operations were issued after it
 // was recorded (by any stream of the process) or when a synchronisation covers it: deterministic, and enough for
-// record_stream and cudaEventQuery to matter as on a device that runs behind its host.
+// record_stream and cudaEventQuery to matter as on a device that runs behind its host. A host that gives no more work
+// and asks until what it gave is done would ask forever; so work that was asked about often enough meanwhile (Poll) is
+// done.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,12 @@ struct Capture {
   bool invalid = false;
 };
 
+// How often in a row the host has asked in vain whether something is done, and how many operations there were then.
+struct VainQueries {
+  std::uint64_t operations = 0;
+  int count = 0;
+};
+
 struct Stream {
   Context* context;
   unsigned flags;
@@ -38,6 +46,7 @@ struct Stream {
   std::uint64_t last_work = 0;  // count of operations when the stream last got work
   // Work up to this count is known to be done. Events share it, and outlive the stream.
   std::shared_ptr<std::uint64_t> synchronized = std::make_shared<std::uint64_t>(0);
+  VainQueries vain_queries{};
   std::shared_ptr<Capture> capture{};
   std::vector<Node*> frontier{};  // in a capture: what the next node depends on
 };
@@ -53,6 +62,10 @@ std::vector<Stream*> StreamsIn(const Capture& capture);
 
 // Is work that was given at this count of operations done?
 bool IsDone(std::uint64_t count, std::uint64_t synchronized);
+// The same for a host that asks, and may go on asking until the answer is yes: the eighth time in a row, with no
+// operation in between, the stream has come as far as that work. Work is done in the order of its stream, so all before
+// it is, too.
+bool Poll(std::uint64_t count, std::uint64_t& synchronized, VainQueries& vain);
 std::uint64_t OperationCount();
 void CountOperation(Stream* stream);
 // Everything given so far to the stream, or to all of a context's, is done from now on. Pools give back what they may.

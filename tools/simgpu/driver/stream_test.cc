@@ -171,5 +171,53 @@ TEST_CASE("With a lag, every operation counts, and not launches alone", "[.lag]"
   REQUIRE_OK(cuEventQuery(event));
 }
 
+// Run with SIMGPU_EVENT_LAG=2.
+TEST_CASE("With a lag, a host that asks and gives no more work comes to an end", "[.lag]") {
+  const TestContext context;
+  CUstream stream = nullptr, other = nullptr;
+  CUevent start = nullptr, end = nullptr, later = nullptr;
+  REQUIRE_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  for (CUevent* event : {&start, &end, &later}) REQUIRE_OK(cuEventCreate(event, 0));
+  // How often a question about it is answered with "not yet".
+  const auto vain = [](auto query, auto handle) {
+    int count = 0;
+    while (count < 1000 && query(handle) == CUDA_ERROR_NOT_READY) ++count;
+    return count;
+  };
+  REQUIRE_OK(Launch(TestKernel(), stream));
+  REQUIRE_OK(cuEventRecord(start, stream));
+  REQUIRE_OK(Launch(TestKernel(), stream));
+  REQUIRE_OK(cuEventRecord(end, stream));
+  SECTION("about an event") {
+    REQUIRE(cuEventQuery(start) == CUDA_ERROR_NOT_READY);
+    REQUIRE(vain(cuEventQuery, end) == 7);
+    REQUIRE_OK(cuEventQuery(end));    // and it stays so
+    REQUIRE_OK(cuEventQuery(start));  // with what came before it in its stream
+    float milliseconds = 0;
+    REQUIRE_OK(cuEventElapsedTime(&milliseconds, start, end));
+    REQUIRE_OK(cuStreamQuery(stream));
+  }
+  SECTION("about a stream") {
+    REQUIRE(vain(cuStreamQuery, stream) == 7);
+    REQUIRE_OK(cuEventQuery(end));
+  }
+  SECTION("but for another stream's work, and what is given afterwards") {
+    REQUIRE_OK(Launch(TestKernel(), other));
+    REQUIRE_OK(cuEventRecord(later, other));
+    REQUIRE(vain(cuEventQuery, end) == 7);
+    REQUIRE(cuEventQuery(later) == CUDA_ERROR_NOT_READY);
+    REQUIRE_OK(cuEventRecord(end, other));
+    REQUIRE(vain(cuEventQuery, end) == 7);  // counted anew
+  }
+  SECTION("and only if it gives no more work meanwhile") {
+    for (int turn = 0; turn < 5; ++turn) REQUIRE(cuEventQuery(end) == CUDA_ERROR_NOT_READY);
+    REQUIRE_OK(Launch(TestKernel(), other));
+    for (int turn = 0; turn < 5; ++turn) REQUIRE(cuEventQuery(end) == CUDA_ERROR_NOT_READY);
+    REQUIRE_OK(Launch(TestKernel(), other));
+    REQUIRE_OK(cuEventQuery(end));
+  }
+}
+
 }  // namespace
 }  // namespace simgpu
