@@ -53,6 +53,8 @@ class LedgerFile {
       if (!MakeReady(offset + record::kRecordBytes)) return false;
     }
     std::uint8_t* const target = base_ + offset;
+    // Records are far apart in time, and their lines in no cache: have the next ones on their way.
+    __builtin_prefetch(target + 2 * record::kRecordBytes, 1);
     std::memcpy(target + sizeof(commit), static_cast<const std::uint8_t*>(record) + sizeof(commit),
                 record::kRecordBytes - sizeof(commit));
     std::uint64_t word;

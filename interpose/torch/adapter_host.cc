@@ -14,6 +14,7 @@
 #include "interpose/core/recorder.h"
 #include "interpose/core/thread_state.h"
 #include "interpose/torch/agent_natives.h"
+#include "interpose/torch/profiler_ranges.h"
 #include "interpose/torch/scope_frames.h"
 
 namespace ledger {
@@ -32,8 +33,12 @@ void PushOp(const void* identity, std::uint8_t flags, const char* name, std::siz
   PushFrame(FrameInfo{identity, Layer::kOp, flags}, std::string_view(name, name_bytes));
 }
 
-FrameStack* PushRange(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes) {
-  return PushFrame(FrameInfo{identity, Layer::kOp, flags}, InternAlways(std::string_view(name, name_bytes)));
+FrameStack* EnterNamedRange(const void* identity, const char* name, std::size_t name_bytes) {
+  return EnterRange(identity, std::string_view(name, name_bytes));
+}
+
+void LeaveNamedRange(FrameStack* stack, const void* identity, const char* name, std::size_t name_bytes) {
+  LeaveRange(stack, identity, std::string_view(name, name_bytes));
 }
 
 void AppendAny(void* record) {
@@ -79,8 +84,22 @@ void NoteSettingText(const char* key, const char* value) { NoteSetting(key, valu
 std::uint32_t Text(const char* text, std::size_t bytes) { return InternText(std::string_view(text, bytes)); }
 
 constinit AdapterHost g_host = {
-    0,         Recording,      PushOp,        PushRange,     PopFrame,        EndFrame, PlaceScope, CurrentScope,
-    AppendAny, BlockRequested, FreeRequested, FreeCompleted, NoteSettingText, Text,     TellContext};
+    .steps_with_ops = 0,
+    .recording = Recording,
+    .push_op = PushOp,
+    .pop = PopFrame,
+    .enter_range = EnterNamedRange,
+    .leave_range = LeaveNamedRange,
+    .place = PlaceScope,
+    .current_scope = CurrentScope,
+    .append = AppendAny,
+    .block_requested = BlockRequested,
+    .free_requested = FreeRequested,
+    .free_completed = FreeCompleted,
+    .note_setting = NoteSettingText,
+    .text = Text,
+    .context_made = TellContext,
+};
 
 using Path = Line<kMaxPathBytes>;
 

@@ -15,7 +15,7 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 4;
+inline constexpr std::uint32_t kAdapterInterface = 5;
 
 // A backward node.
 struct NodeInfo {
@@ -24,14 +24,18 @@ struct NodeInfo {
   std::uint32_t origin;  // the scope of its forward; 0: not known
 };
 
+// What the adapter observes of the framework's profiler.
+enum class Observed : std::uint8_t { kOperators, kRanges };
+
 struct AdapterHost {
   std::uint32_t steps_with_ops;  // setting LEDGER_OPS
   bool (*recording)();
   // See scope_frames.h. Names that are not copied stay valid until the frame is left.
   void (*push_op)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
-  FrameStack* (*push_range)(const void* identity, std::uint8_t flags, const char* name, std::size_t name_bytes);
   void (*pop)(const void* identity);
-  void (*end)(FrameStack* stack, const void* identity);
+  // See profiler_ranges.h.
+  FrameStack* (*enter_range)(const void* identity, const char* name, std::size_t name_bytes);
+  void (*leave_range)(FrameStack* stack, const void* identity, const char* name, std::size_t name_bytes);
   std::uint32_t (*place)();
   std::uint32_t (*current_scope)();
   // Appends one of the layouts of record.h; thread, and ticks where they are 0, are filled in. `ticks` is the second
@@ -65,6 +69,8 @@ struct Adapter {
   bool (*current_node)(NodeInfo* info);
   // After a gradient was stored, or added to; `node` is a `const torch::autograd::AccumulateGrad*`.
   void (*gradient_accumulated)(const void* node);
+  // At any time, on any thread. Frames that are entered already are left as usual.
+  void (*stop_observing)(Observed what);
 };
 inline constexpr char kAdapterSymbol[] = "ledger_torch_adapter";
 

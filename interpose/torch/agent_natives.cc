@@ -6,6 +6,7 @@
 #include "interpose/core/recorder.h"
 #include "interpose/torch/adapter_host.h"
 #include "interpose/torch/module_calls.h"
+#include "interpose/torch/profiler_ranges.h"
 #include "interpose/torch/scope_frames.h"
 
 namespace ledger {
@@ -70,6 +71,27 @@ Object* EnterModule(Object*, Object* const* values, std::intptr_t count) {
   const bool outermost = !InsideModule();
   PushFrame(FrameInfo{arguments.Identity(0), Layer::kAgent, flags}, static_cast<std::uint32_t>(arguments.Number(1)));
   return Number(outermost ? 1 : 0);
+}
+
+// take_ranges()
+Object* ObserveRanges(Object*, Object* const*, std::intptr_t) {
+  TakeRanges();
+  return Number(0);
+}
+
+// enter_range(identity, name) → what leave_range wants
+Object* EnterNamedRange(Object*, Object* const* values, std::intptr_t count) {
+  const Arguments arguments(values, count);
+  return Number(reinterpret_cast<std::uintptr_t>(EnterRange(arguments.Identity(0), arguments.Text(1))));
+}
+
+// leave_range(of enter_range, identity, name)
+Object* LeaveNamedRange(Object*, Object* const* values, std::intptr_t count) {
+  const Arguments arguments(values, count);
+  if (const std::uint64_t stack = arguments.Number(0); stack != 0) {
+    LeaveRange(reinterpret_cast<FrameStack*>(stack), arguments.Identity(1), arguments.Text(2));
+  }
+  return Number(0);
 }
 
 // phase(kind, step, text id)
@@ -155,6 +177,9 @@ constinit python::MethodDef g_methods[] = {
     {"enter", EnterModule, python::kFastCall, nullptr},
     {"observe_calls", ObserveCalls, python::kFastCall, nullptr},
     {"call", CallModule, python::kFastCall, nullptr},
+    {"take_ranges", ObserveRanges, python::kFastCall, nullptr},
+    {"enter_range", EnterNamedRange, python::kFastCall, nullptr},
+    {"leave_range", LeaveNamedRange, python::kFastCall, nullptr},
     {"phase", EnterPhase, python::kFastCall, nullptr},
     {"name", GiveName, python::kFastCall, nullptr},
     {"saved", GiveSavedTensor, python::kFastCall, nullptr},

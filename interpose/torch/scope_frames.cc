@@ -30,7 +30,18 @@ struct Frame {
 
 }  // namespace
 
+// What was refined last: in most cases the next record comes from the same op of the same node.
+struct Refined {
+  const void* node;  // null: in none
+  std::uint32_t text;
+  std::uint32_t origin;
+  std::uint32_t ranges;
+  std::uint32_t scope;
+  bool holds;  // nothing was entered or left since
+};
+
 struct FrameStack {
+  Refined refined;
   std::uint32_t depth;
   std::uint32_t resolved;  // this many frames have their scope ...
   std::uint32_t ranges;    // ... below these ranges
@@ -76,6 +87,7 @@ void Reuse(void* memory) {
     stack = static_cast<FrameStack*>(memory);
   }
   stack->depth = stack->resolved = stack->ranges = stack->modules = stack->dropped = 0;
+  stack->refined = {};
   if (g_has_key) pthread_setspecific(g_key, stack);
   t_thread.frames = stack;
   return stack;
@@ -113,6 +125,7 @@ std::uint32_t ResolveTo(FrameStack& stack, std::uint32_t ranges, std::uint32_t d
 }
 
 void Truncate(FrameStack& stack, std::uint32_t depth) {
+  stack.refined.holds = false;
   stack.depth = depth;
   if (stack.resolved > depth) stack.resolved = depth;
   while (stack.modules > depth) {
@@ -136,6 +149,7 @@ Frame* Add(FrameStack& stack, const void* identity, record::Layer source, std::u
     if (stack.dropped++ == 0) Count(record::Loss::kRangeDepth);
     return nullptr;
   }
+  stack.refined.holds = false;
   Frame& frame = stack.frames[depth];
   frame.identity.store(identity, std::memory_order_relaxed);
   frame.origin = 0;
@@ -189,23 +203,27 @@ void TakeNode(FrameStack& stack, const NodeInfo* node) {
   frame->text = node->text;
 }
 
-// The thread's frames, with the node that it is inside of; null: it has none, and none were asked for.
-FrameStack* Frames(bool wanted) {
+// False: the thread is inside of no node.
+bool FindNode(NodeInfo* node) {
   const NodeFinder find = g_find_node.load(std::memory_order_acquire);
-  NodeInfo node;
-  const bool inside = find != nullptr && find(&node);
-  FrameStack* stack = t_thread.frames;
-  if (stack == nullptr) [[unlikely]] {
-    if (inside || wanted) stack = NewStack();
-    if (stack == nullptr) return nullptr;
-  }
-  TakeNode(*stack, inside ? &node : nullptr);
-  return stack;
+  return find != nullptr && find(node);
 }
 
 Frame* Enter(const FrameInfo& info) {
-  FrameStack* const stack = Frames(true);
-  return stack == nullptr ? nullptr : Add(*stack, info.identity, info.source, info.flags);
+  NodeInfo node;
+  const bool inside = FindNode(&node);
+  FrameStack* const stack = t_thread.frames != nullptr ? t_thread.frames : NewStack();
+  if (stack == nullptr) return nullptr;
+  TakeNode(*stack, inside ? &node : nullptr);
+  return Add(*stack, info.identity, info.source, info.flags);
+}
+
+bool StillHolds(const FrameStack& stack, std::uint32_t ranges, const NodeInfo& node) {
+  const Refined& refined = stack.refined;
+  return refined.holds && refined.ranges == ranges && refined.node == node.node && refined.text == node.text &&
+         refined.origin == node.origin &&
+         // The innermost frame may have ended on another thread.
+         (stack.depth == 0 || stack.frames[stack.depth - 1].identity.load(std::memory_order_relaxed) != nullptr);
 }
 
 // Ranges with ever new names ("step 17") would multiply the paths of ops without end. Before the room for scopes is
@@ -267,8 +285,18 @@ std::uint32_t PlaceScope() {
 
 std::uint32_t RefineScope(std::uint32_t ranges) {
   ranges = OwnOrWaitingRanges(ranges);
-  FrameStack* const stack = Frames(false);
-  return stack == nullptr || stack->depth == 0 ? ranges : ResolveTo(*stack, ranges, stack->depth);
+  NodeInfo node = {};
+  const bool inside = FindNode(&node);
+  FrameStack* stack = t_thread.frames;
+  if (stack == nullptr) [[unlikely]] {
+    if (inside) stack = NewStack();
+    if (stack == nullptr) return ranges;
+  }
+  if (StillHolds(*stack, ranges, node)) return stack->refined.scope;
+  TakeNode(*stack, inside ? &node : nullptr);
+  const std::uint32_t scope = stack->depth == 0 ? ranges : ResolveTo(*stack, ranges, stack->depth);
+  stack->refined = {node.node, node.text, node.origin, ranges, scope, true};
+  return scope;
 }
 
 void SetNodeFinder(NodeFinder finder) { g_find_node.store(finder, std::memory_order_release); }

@@ -20,5 +20,6 @@ void RecordSavedTensor(const void* saved_variable, const void* tensor, bool is_o
 void RememberNode(const void* created);                                                  // nodes.cc
 bool CurrentNode(NodeInfo* info);                                                        // nodes.cc
 void RecordGradient(const void* accumulate_grad);                                        // gradients.cc
+void StopObserving(Observed what);                                                       // ops.cc
 
 }  // namespace ledger::adapter

@@ -32,6 +32,14 @@ const char* Attach(const AdapterHost* host) {
 const AdapterHost& Host() { return *g_host; }
 
 extern "C" __attribute__((visibility("default"))) const Adapter ledger_torch_adapter = {
-    kAdapterInterface, LEDGER_TORCH_VERSION, Attach, RecordSavedTensor, RememberNode, CurrentNode, RecordGradient};
+    .interface = kAdapterInterface,
+    .built_for = LEDGER_TORCH_VERSION,
+    .attach = Attach,
+    .saved_tensor = RecordSavedTensor,
+    .node_created = RememberNode,
+    .current_node = CurrentNode,
+    .gradient_accumulated = RecordGradient,
+    .stop_observing = StopObserving,
+};
 
 }  // namespace ledger::adapter

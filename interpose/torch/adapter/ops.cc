@@ -1,7 +1,8 @@
 // The framework's own record of what runs: operators, backward nodes, and ranges of its profiler, as scope frames.
 //
 // Operators are observed in the first steps only (LEDGER_OPS): having each of them call us costs a process that is
-// bound by its CPU more than anything else here, and steps repeat. Ranges are observed all the time.
+// bound by its CPU more than anything else here, and steps repeat. Ranges are observed until the agent takes over. An
+// observer that is no longer wanted is removed, not disabled: the framework goes through all that it has.
 //
 // An op is recomputation when it would make a node (it has a number) while a backward node runs that was entered
 // without grad mode: what backward itself computes makes no nodes then. With create_graph grad mode is on inside
@@ -20,8 +21,6 @@ namespace ledger::adapter {
 namespace {
 
 constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-constexpr std::string_view kOptimizer = "Optimizer.";
-constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 
 // A backward node that runs, as the engine's own frame around it tells.
 struct BackwardNode {
@@ -30,8 +29,9 @@ struct BackwardNode {
 };
 thread_local std::vector<BackwardNode> t_nodes;  // innermost last
 
-at::CallbackHandle g_operators = 0;
-std::atomic<std::uint32_t> g_steps{0};
+// 0: not observed (any more).
+std::atomic<at::CallbackHandle> g_operators{0};
+std::atomic<at::CallbackHandle> g_ranges{0};
 
 // For a frame that may end on another thread.
 struct RangeContext : at::ObserverContext {
@@ -62,26 +62,29 @@ void LeaveOperator(const at::RecordFunction& function, at::ObserverContext*) {
 std::unique_ptr<at::ObserverContext> EnterRange(const at::RecordFunction& function) {
   if (function.isAsync()) return nullptr;  // a piece of work of another thread's, not something this one is inside of
   const std::string_view name = function.name();
-  const bool optimizer = name.starts_with(kOptimizer);
-  const auto flags = static_cast<std::uint8_t>(record::kScopeUser | (optimizer ? record::kScopeOptimizer : 0));
-  FrameStack* const stack = Host().push_range(&function, flags, name.data(), name.size());
+  FrameStack* const stack = Host().enter_range(&function, name.data(), name.size());
   return stack == nullptr ? nullptr : std::make_unique<RangeContext>(stack);
 }
 
 void LeaveRange(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context == nullptr) return;
-  Host().end(static_cast<const RangeContext*>(context)->stack, &function);
-  if (!std::string_view(function.name()).starts_with(kOptimizerStep)) return;
-  if (g_steps.fetch_add(1, std::memory_order_relaxed) + 1 == Host().steps_with_ops) at::disableCallback(g_operators);
+  const std::string_view name = function.name();
+  Host().leave_range(static_cast<const RangeContext*>(context)->stack, &function, name.data(), name.size());
 }
 
 }  // namespace
 
 void StartOps() {
-  at::addGlobalCallback(at::RecordFunctionCallback(EnterRange, LeaveRange).scopes({at::RecordScope::USER_SCOPE}));
+  g_ranges =
+      at::addGlobalCallback(at::RecordFunctionCallback(EnterRange, LeaveRange).scopes({at::RecordScope::USER_SCOPE}));
   if (Host().steps_with_ops == 0) return;
   g_operators = at::addGlobalCallback(
       at::RecordFunctionCallback(EnterOperator, LeaveOperator).scopes({at::RecordScope::FUNCTION}));
+}
+
+void StopObserving(Observed what) {
+  auto& observer = what == Observed::kOperators ? g_operators : g_ranges;
+  if (const at::CallbackHandle handle = observer.exchange(0); handle != 0) at::removeCallback(handle);
 }
 
 }  // namespace ledger::adapter

@@ -8,7 +8,7 @@ or that fails later on, is switched off and named in the ledger (setting `layer.
 
 import types
 
-from . import guard, kept_tensors, modules, names, phases
+from . import guard, kept_tensors, modules, names, phases, ranges
 
 
 def start(native):
@@ -21,5 +21,6 @@ def start(native):
         ("phases", lambda: phases.install(phase)),
         ("names", lambda: names.install(functions, known)),
         ("contexts", lambda: kept_tensors.observe_contexts(functions)),
+        ("ranges", lambda: ranges.install(functions)),
     ):
         guard.attempt(functions, part, install)

@@ -73,7 +73,7 @@ class ModuleNames:
 def install(native, phase, known):
     module_names = ModuleNames(native)
     ids, strays = module_names.ids, module_names.strays
-    is_compiling = torch.compiler.is_compiling
+    is_tracing = torch.compiler.is_dynamo_compiling
     inside_backward = torch._C._current_graph_task_id
     original = torch.nn.Module._call_impl
     working = True
@@ -122,7 +122,7 @@ def install(native, phase, known):
     # On the way of every call of every module; what most of them need is native.
     @functools.wraps(original)
     def _call_impl(*arguments, **options):
-        if is_compiling() or not working:
+        if is_tracing() or not working:
             return original(*arguments, **options)
         return call(arguments, options)
 
