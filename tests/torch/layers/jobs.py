@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import sys
+import threading
 
 import torch
 from torch import nn
@@ -217,6 +218,46 @@ def paths():
     mark("exception: ends")
 
 
+def ranges():
+    """Ranges of the profiler, as programs use them; `blocks` has the ranges that each block was allocated in."""
+    record_function = torch.profiler.record_function
+    torch.zeros(1, device="cuda")
+    blocks = {}
+
+    def allocate(*inside):
+        tensor = torch.empty(1000 * (len(blocks) + 1), device="cuda")
+        blocks[tensor.data_ptr()] = [tensor, inside]
+
+    @record_function("decorator")
+    def decorated():
+        allocate("decorator")
+
+    @torch.jit.script
+    def scripted(x):
+        with torch.autograd.profiler.record_function("script"):
+            return x + 1
+
+    mark("begin")
+    with record_function("outer"):
+        allocate("outer")
+        with contextlib.suppress(ValueError), record_function("inner"):
+            allocate("outer", "inner")
+            raise ValueError
+        allocate("outer")
+    allocate()
+    decorated()
+    assert scripted(torch.zeros(1)).item() == 1
+    range_ = record_function("ends on another thread")
+    range_.__enter__()
+    allocate("ends on another thread")
+    thread = threading.Thread(target=range_.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    allocate()
+    mark("end")
+    expect(blocks={str(address): inside for address, (_, inside) in blocks.items()})
+
+
 def requested():
     """Odd sizes; a block that another stream still uses when it is freed."""
     side = torch.cuda.Stream()
@@ -313,6 +354,7 @@ JOBS = {
     "late_copies": late_copies,
     "phases": phases,
     "paths": paths,
+    "ranges": ranges,
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,

@@ -182,6 +182,16 @@ def paths(case):
     require(after and all(path and path[0].startswith("aten::") for path in after), f"after an exception blocks come from {after}")
 
 
+def ranges(case):
+    """Blocks know the profiler's ranges around them, whether the adapter says them, the agent, or the one for the other."""
+    for missing in ({}, {"LEDGER_AGENT": "0"}, {"LEDGER_ADAPTER": "0"}):
+        case.run("ranges", {"LEDGER_OPS": "0"} | missing)
+        ledger, expected = case.ledger(), case.expected()["blocks"]
+        got = {str(event.address): [scope.name for scope in ledger.path(event.scope)]
+               for event in ledger.between("begin", "end") if event.kind == lf.BLOCK_ALLOC}
+        require(len(expected) == 7 and got == expected, f"without {missing or 'nothing'}: expected {expected}, got {got}")
+
+
 def requested(case):
     """The bytes that were asked for, as torch's snapshot has them; a delayed free and its end."""
     case.run("requested", {"SIMGPU_EVENT_LAG": "50"})
@@ -254,6 +264,7 @@ CASES = {
     "searches": searches,
     "phases": phases,
     "paths": paths,
+    "ranges": ranges,
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,
