@@ -66,7 +66,7 @@ class Classifier {
   Verdict Judge(const Life& life) const {
     if (life.facts != 0) {
       const Facts& facts = lives_.FactsOf(life);
-      if (const auto named = ByName(facts)) return *named;
+      if (const auto named = ByName(life, facts)) return *named;
       if (const auto gathered = ByGather(life)) return *gathered;
       if (const auto graph = ByGraph(life, facts)) return *graph;
       if (const auto call = ByCall(life, facts)) return *call;
@@ -96,16 +96,22 @@ class Classifier {
     const std::uint32_t backward = phases_.BackwardFrom(life.begin_phase);
     return backward != kNoPhase && life.end_phase >= backward;
   }
+  // In one of those that follow: another model's may come first.
+  bool DiesInBackward(const Life& life) const {
+    return life.end_phase != kNoPhase && phases_.intervals()[life.end_phase].kind == PhaseKind::kBackward;
+  }
   bool DiesInNextBackward(const Life& life) const { return attribution::DiesInNextBackward(life, phases_); }
   bool SpansSteps(const Life& life) const { return attribution::SpansSteps(life, phases_); }
 
-  std::optional<Verdict> ByName(const Facts& facts) const {
+  std::optional<Verdict> ByName(const Life& life, const Facts& facts) const {
     if (facts.tag != kNever) {
       const auto& tag = file_.slots()[facts.tag].As<record::Tag>();
       return Verdict{CategoryOfTag(file_.Text(tag.text)), Evidence::kNamed};
     }
     if (facts.name == kNever) return std::nullopt;
     const auto& name = file_.slots()[facts.name].As<record::Name>();
+    // What one model made and another one is called with, cut off from its graph, is no data.
+    if (name.category == NameCategory::kInput && ScopeOf(life).module != 0) return std::nullopt;
     Verdict verdict{CategoryOf(name.category), Evidence::kNamed};
     if (name.category == NameCategory::kWorkspace) verdict.evidence = Evidence::kCall;
     if (name.category == NameCategory::kGatheredParameter) verdict.role = Role::kGatheredParameter;
@@ -218,7 +224,11 @@ class Classifier {
 
   Verdict OfForward(const Life& life, Evidence evidence) const {
     if (!ReachesBackward(life)) return {Category::kTemporary, evidence};
-    if (DiesInNextBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
+    if (DiesInBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
+    if (SpansSteps(life) && phases_.inferred() && life.begin_phase > phases_.BackwardFrom(0)) {
+      // Behind the first backward, and its step was not told from the next forward.
+      return {Category::kOptimizerState, Evidence::kLifetime};
+    }
     if (SpansSteps(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
     if (PrecedesActivations(life)) return {Category::kInput, evidence};
     return {Category::kTemporary, evidence, Role::kHeldByProgram};

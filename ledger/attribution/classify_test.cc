@@ -70,6 +70,20 @@ TEST_CASE("a name counts for the whole life, however late it comes, and outweigh
   CHECK(judged.Name(gradient) == "layers.0.weight");
 }
 
+TEST_CASE("what a model made is an activation, though another model is called with it") {
+  TestJob job(true);
+  const auto module = job.Scope(0, "generator", record::kScopeModule, Layer::kAgent);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto batch = job.Allocate(1024), made = job.Allocate(1024, module);
+  job.Save(made);
+  job.Name(batch, NameCategory::kInput, "input[0]");
+  job.Name(made, NameCategory::kInput, "input[0]");
+  job.Enter(PhaseKind::kBackward, 0);
+  const Judged judged(job);
+  judged.Check(batch, Category::kInput, Evidence::kNamed);
+  judged.Check(made, Category::kSavedActivation, Evidence::kGraph);
+}
+
 TEST_CASE("a gradient of a gathered parameter is unsharded") {
   TestJob job(true);
   const auto gathered = job.Allocate(2048), gradient = job.Allocate(2048);
@@ -311,6 +325,32 @@ TEST_CASE("lifetimes alone tell the categories of a plain job") {
   judged.Check(gradient, Category::kGradient, Evidence::kLifetime);
   judged.Check(passed_on, Category::kActivationGradient, Evidence::kLifetime);
   judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
+}
+
+// A generator's gradients are given back between the two backwards of a step, a critic's before the first of them.
+TEST_CASE("lifetimes tell the categories where two models take turns") {
+  TestJob job(/*agent=*/false);
+  job.Allocate(4096);
+  std::uint64_t made = 0, of_generator = 0, of_critic = 0, state_of_critic = 0, state_of_generator = 0;
+  for (int step = 0; step < 4; ++step) {
+    if (step != 0) job.Free(of_critic, 2048);
+    made = job.Allocate(8192);
+    const auto judged_first = job.Allocate(1024);
+    of_critic = job.Allocate(2048, 0, true);
+    job.Free(judged_first, 1024, 0, true);
+    if (step == 0) state_of_critic = job.Allocate(4096);
+    if (step != 0) job.Free(of_generator, 1024);
+    const auto judged_again = job.Allocate(1024);
+    of_generator = job.Allocate(1024, 0, true);
+    job.Free(judged_again, 1024, 0, true);
+    job.Free(made, 8192, 0, true);
+    if (step == 0) state_of_generator = job.Allocate(2048);
+  }
+  const Judged judged(job);
+  judged.Check(made, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(of_critic, Category::kGradient, Evidence::kLifetime);
+  judged.Check(state_of_critic, Category::kOptimizerState, Evidence::kLifetime);
+  judged.Check(state_of_generator, Category::kOptimizerState, Evidence::kLifetime);
 }
 
 TEST_CASE("blocks that an all-gather's output is copied to are gathered parameters, though nobody says so") {
