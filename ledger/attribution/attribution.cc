@@ -23,7 +23,7 @@ Attribution::Attribution(const format::LedgerFile& file, const std::vector<repla
   collector_.Collect();
   for (const std::int8_t device : collector_.devices()) {
     DeviceLives& lives = *collector_.device(device);
-    if (!scopes_.nodes_observed()) InferGathers(file_, device, lives);
+    if (!scopes_.nodes_observed()) InferGathers(file_, lives);
     Classify(grounds(), lives);
     timelines_.emplace_back(device, MakeTimeline(lives, phases_));
   }
@@ -40,7 +40,7 @@ std::vector<std::uint64_t> Attribution::AliveAt(std::int8_t device, std::uint64_
   std::vector<std::uint64_t> alive;
   const DeviceLives* const all = lives(device);
   if (all == nullptr) return alive;
-  for (std::uint64_t i = 0; i < all->lives.size(); ++i) {
+  for (std::uint64_t i = 0; i < all->lives.size() && all->lives[i].begin <= slot; ++i) {
     if (all->lives[i].AliveAt(slot)) alive.push_back(i);
   }
   return alive;

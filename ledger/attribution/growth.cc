@@ -75,6 +75,7 @@ class Watch {
     std::map<std::pair<Category, std::string>, Series> places;
     for (std::uint64_t i = 0; i < lives_.lives.size(); ++i) {
       const Life& life = lives_.lives[i];
+      if (life.begin_phase == life.end_phase) continue;  // nearly all of them; rounds end where phases do
       const std::size_t from = RoundOf(life.begin), to = RoundOf(life.end);
       if (from == to) continue;  // alive at the end of none
       const auto [place, added] = places.try_emplace({life.category, PlaceOf(life)}, ends_.size());
@@ -88,7 +89,7 @@ class Watch {
  private:
   // The first round that ends after the slot.
   std::size_t RoundOf(std::uint64_t slot) const {
-    return static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), slot) - ends_.begin());
+    return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), slot) - ends_.begin());
   }
 
   // Not by the op: in later steps ops are not observed.

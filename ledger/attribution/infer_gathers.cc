@@ -1,10 +1,9 @@
 #include "ledger/attribution/infer_gathers.h"
 
 #include <algorithm>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "ledger/replay/balance.h"
-#include "ledger/replay/driver_memory.h"
 
 namespace ledger::attribution {
 namespace {
@@ -22,51 +21,54 @@ struct Gather {
 
 class Inference {
  public:
-  Inference(const format::LedgerFile& file, std::int8_t device, DeviceLives& lives)
-      : file_(file), device_(device), lives_(lives) {}
+  Inference(const format::LedgerFile& file, DeviceLives& lives)
+      : file_(file), lives_(lives), life_of_(lives.facts.size(), kNever) {
+    for (std::uint64_t i = 0; i < lives.lives.size(); ++i) life_of_[lives.lives[i].facts] = i;
+  }
 
   void Run() {
-    const auto slots = file_.slots();
-    for (std::uint64_t i = 0; i < slots.size(); ++i) {
-      if (!slots[i].committed() || slots[i].commit().device != device_) continue;
-      switch (slots[i].kind()) {
-        case Kind::kBlockAlloc:
-          Allocated(slots[i].As<record::Block>());
-          break;
-        case Kind::kBlockFree:
-          run_.clear();
-          alive_.erase(slots[i].As<record::Block>().address);
-          break;
-        case Kind::kCollective:
-          Called(slots[i].As<record::Collective>(), i);
-          break;
-        default:
-          break;
+    auto mention = lives_.mentions.begin();
+    for (const std::uint64_t event : lives_.events) {
+      const Life& life = lives_.lives[event >> 1];
+      const bool end = (event & 1) != 0;
+      const std::uint64_t slot = end ? life.end : life.begin;
+      for (; mention != lives_.mentions.end() && mention->slot < slot; ++mention) Mentioned(*mention);
+      if (end) {
+        run_.clear();
+      } else if (!gathers_.empty()) {
+        Allocated(event >> 1);
       }
     }
   }
 
  private:
-  void Called(const record::Collective& call, std::uint64_t slot) {
+  void Mentioned(const Mention& mention) {
+    const format::Slot& slot = file_.slots()[mention.slot];
+    if (slot.kind() != Kind::kCollective) return;
     run_.clear();
-    if (call.operation != record::Operation::kAllGather) return;
-    const auto output = alive_.find(call.receive);
-    if (output == alive_.end()) return;
-    const auto communicator = replay::FindCommunicator(file_, call.communicator, slot);
+    const auto& call = slot.As<record::Collective>();
+    if (call.operation != record::Operation::kAllGather || mention.facts == 0) return;
+    const std::uint64_t life = life_of_[mention.facts];
+    if (!BeginsAt(life, call.receive) || mention.slot == last_call_) return;
+    last_call_ = mention.slot;  // in place, what is sent begins there, too
+    const auto communicator = replay::FindCommunicator(file_, call.communicator, mention.slot);
     if (!communicator) return;
     const std::uint64_t made = file_.communicators()[*communicator];
     const std::uint64_t ranks = file_.slots()[made].As<record::CommunicatorInfo>().nranks;
     const std::uint64_t bytes = call.count * call.element_bytes * ranks;
     thread_ = call.commit.thread;
-    gathers_.push_back({bytes, output->second});
+    gathers_.push_back({bytes, life});
     if (gathers_.size() > kOutstanding) gathers_.erase(gathers_.begin());
   }
 
-  void Allocated(const record::Block& block) {
-    if (block.size > replay::kMaxAllocationBytes) return;  // no life either
-    const std::uint64_t life = next_life_++;
-    alive_[block.address] = life;
-    if (gathers_.empty() || block.commit.thread != thread_) return;
+  bool BeginsAt(std::uint64_t life, std::uint64_t address) const {
+    const format::Slot& slot = file_.slots()[lives_.lives[life].begin];
+    return slot.kind() == Kind::kBlockAlloc && slot.As<record::Block>().address == address;
+  }
+
+  void Allocated(std::uint64_t life) {
+    const std::uint64_t now = lives_.lives[life].begin;
+    if (file_.slots()[now].commit().thread != thread_) return;
     run_.push_back(life);
     if (run_.size() > kLongestRun) run_.erase(run_.begin());
     // The last blocks of the run, as many as it takes.
@@ -76,7 +78,7 @@ class Inference {
       bytes += size;
       rounding += size > kLargeBlock ? kLargeBlock : kSmallRounding;
       const auto found = std::find_if(gathers_.begin(), gathers_.end(), [&](const Gather& gather) {
-        return bytes >= gather.bytes && bytes - gather.bytes < rounding && StillAlive(gather);
+        return bytes >= gather.bytes && bytes - gather.bytes < rounding && lives_.lives[gather.life].AliveAt(now);
       });
       if (found == gathers_.end()) continue;
       for (; i < run_.size(); ++i) Mark(run_[i]);
@@ -84,12 +86,6 @@ class Inference {
       gathers_.erase(found);
       return;
     }
-  }
-
-  bool StillAlive(const Gather& gather) const {
-    const auto& block = file_.slots()[lives_.lives[gather.life].begin].As<record::Block>();
-    const auto alive = alive_.find(block.address);
-    return alive != alive_.end() && alive->second == gather.life;
   }
 
   void Mark(std::uint64_t index) {
@@ -106,19 +102,18 @@ class Inference {
   static constexpr std::size_t kLongestRun = 256;  // parameters of one group
 
   const format::LedgerFile& file_;
-  const std::int8_t device_;
   DeviceLives& lives_;
-  std::uint64_t next_life_ = 0;
-  std::uint32_t thread_ = 0;
+  std::vector<std::uint64_t> life_of_;  // by facts that were there before
+  std::uint64_t last_call_ = kNever;    // slot
+  std::uint32_t thread_ = 0;            // of the last gather
   std::vector<Gather> gathers_;
-  std::vector<std::uint64_t> run_;
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> alive_;  // address → index of the life
+  std::vector<std::uint64_t> run_;  // of blocks allocated one after the other
 };
 
 }  // namespace
 
-void InferGathers(const format::LedgerFile& file, std::int8_t device, DeviceLives& lives) {
-  Inference(file, device, lives).Run();
+void InferGathers(const format::LedgerFile& file, DeviceLives& lives) {
+  if (!file.communicators().empty()) Inference(file, lives).Run();
 }
 
 }  // namespace ledger::attribution

@@ -12,6 +12,6 @@ namespace ledger::attribution {
 // Marks (Facts::role) the blocks that the output of an all-gather is copied to: allocated one after the other, nothing
 // in between, by the thread that gathered, while the output is alive; and together of the output's size, but for
 // rounding.
-void InferGathers(const format::LedgerFile& file, std::int8_t device, DeviceLives& lives);
+void InferGathers(const format::LedgerFile& file, DeviceLives& lives);
 
 }  // namespace ledger::attribution

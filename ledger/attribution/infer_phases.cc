@@ -71,7 +71,8 @@ class Inference {
     if (backwards_ != 0) {
       const std::size_t forward = EndGap(index, /*forward_follows=*/true);
       Settle();
-      open_ = OpenForward{forward, std::move(gap_blocks_)};
+      open_ = {};
+      if (forward != 0) open_ = OpenForward{forward, std::move(gap_blocks_)};
       gap_blocks_.clear();
     }
     if (backwards_ == 1) BeginFirstForward();
