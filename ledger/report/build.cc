@@ -240,8 +240,8 @@ RankReport BuildRank(const Analysis& analysis, const BuildOptions& options) {
   for (const DeviceAnalysis& device : analysis.devices()) rank.devices.push_back(BuildDevice(analysis, device));
   rank.main = MainDevice(rank.devices, options.device);
   const replay::HostBytes& host = analysis.replay().host_peaks();
-  rank.host_sheet = {host.pinned, host.registered, host.managed, file.header().recorder_peak_rss_bytes,
-                     BuildHostSheet(file)};
+  rank.host_sheet = {host.pinned, host.registered, host.managed, file.header().recorder_peak_rss_bytes, {}};
+  if (host.pinned + host.registered + host.managed != 0) rank.host_sheet.sheet = BuildHostSheet(file);
   for (const replay::OomEvent& oom : analysis.ooms()) rank.ooms.push_back(BuildOom(file, oom));
   rank.oom_count = analysis.replay().oom_count();
   for (const std::uint64_t slot : analysis.replay().failures()) rank.failures.push_back(BuildFailure(file, slot));

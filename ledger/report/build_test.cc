@@ -6,6 +6,7 @@
 #include "ledger/report/compare_ranks.h"
 #include "ledger/report/json.h"
 #include "ledger/report/sample_run.h"
+#include "ledger/report/text.h"
 #include "nlohmann/json.hpp"
 
 namespace ledger::report {
@@ -74,6 +75,69 @@ TEST_CASE("when the allocator gave up, what the device had comes from the sample
   CHECK(rank.ooms[0].device_free == 200);
   CHECK(rank.ooms[0].device_total == 1000);
   CHECK(rank.ooms[1].device_total == 0);
+}
+
+// Three blocks on device 1, one on device 0; at its peak, which is the lower one, device 0 has a parameter.
+format::TestLedger TwoDevices() {
+  format::TestLedger ledger;
+  ledger.BlockAlloc(0, 0x1000, 1 << 20);
+  record::Name name = {};
+  name.address = 0x1000;
+  name.text = ledger.Text("stage0.weight");
+  name.category = record::NameCategory::kParameter;
+  ledger.Add(record::Kind::kName, 0, name, record::Layer::kAgent);
+  ledger.BlockAlloc(1, 0x100000, 4 << 20);
+  ledger.BlockAlloc(1, 0x900000, 2 << 20);
+  name.address = 0x900000;
+  name.text = ledger.Text("stage1.weight");
+  ledger.Add(record::Kind::kName, 1, name, record::Layer::kAgent);
+  ledger.BlockFree(1, 0x100000, 4 << 20);
+  ledger.Mark("later");
+  ledger.BlockAlloc(1, 0x100000, 1 << 20);
+  return ledger;
+}
+
+std::uint64_t Parameters(const InstantReport& instant) {
+  return instant.categories[attribution::Index(attribution::Category::kParameter)].bytes;
+}
+
+TEST_CASE("every device of a process has its blocks by category") {
+  const RankReport rank = Report(TwoDevices());
+  REQUIRE(rank.devices.size() == 2);
+  CHECK(rank.main_device()->device == 1);
+  CHECK(&rank.at_peak() == &rank.devices[1].at_peak);
+  CHECK(rank.devices[0].at_peak.bytes == 1 << 20);
+  CHECK(Parameters(rank.devices[0].at_peak) == 1 << 20);
+  CHECK(rank.devices[1].at_peak.bytes == 6 << 20);
+  CHECK(Parameters(rank.devices[1].at_peak) == 2 << 20);
+  const replay::Identity& identity = rank.identities.back();
+  CHECK(identity.name == "categories_sum");
+  CHECK(identity.holds);
+  CHECK(identity.detail.find("device 0: categories of 1 live blocks 1048576, allocated peak 1048576; device 1: ") == 0);
+
+  const auto json = nlohmann::json::parse(ToJson(BuildRun({rank}), {true}));
+  const auto& devices = json["ranks"][0]["devices"];
+  CHECK(devices[0]["at_peak"]["categories"]["parameter"]["bytes"] == 1 << 20);
+  CHECK(devices[0]["at_peak"]["blocks"][0]["name"] == "stage0.weight");
+  CHECK(devices[1]["at_peak"] == json["ranks"][0]["at_peak"]);
+}
+
+TEST_CASE("the device that is described in full can be chosen, and so can the instant of each") {
+  const auto file = *TwoDevices().Read();
+  BuildOptions options;
+  options.device = 0;
+  options.at = *ParseInstant("mark:later");
+  const RankReport rank = BuildRank(replay::Analysis(file, {}), options);
+  CHECK(rank.main_device()->device == 0);
+  CHECK(rank.at_peak().device == 0);
+  CHECK(rank.devices[0].at.bytes == 1 << 20);
+  CHECK(rank.devices[1].at.bytes == 2 << 20);
+  options.device = 7;
+  CHECK(BuildRank(replay::Analysis(file, {}), options).main_device()->device == 1);
+  const std::string text = ToText(BuildRun({rank}), {});
+  CHECK(text.find("Who held it: rank 0, device 0, at mark:later") != std::string::npos);
+  CHECK(text.find("Other devices of rank 0, each at mark:later") != std::string::npos);
+  CHECK(text.find("setup: parameter 0.002") != std::string::npos);
 }
 
 TEST_CASE("names that are no UTF-8 do not keep JSON from being JSON") {

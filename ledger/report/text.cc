@@ -105,6 +105,7 @@ void Exactness(std::string& out, const RunReport& run) {
                          loss.first.meaning, ")"));
       name = "";
     }
+    Field(out, "", "The figures below are those of what is there");
   }
   std::vector<int> killed;
   for (const RankReport& rank : run.ranks) {
@@ -114,6 +115,24 @@ void Exactness(std::string& out, const RunReport& run) {
   Field(out, "ended",
         absl::StrCat(RankList(killed, run.ranks.size()),
                      " without a clean end: still running, or killed. All is there up to that instant"));
+}
+
+// All of them are listed further down.
+void RanOut(std::string& out, const RunReport& run) {
+  std::vector<int> ranks;
+  std::uint64_t times = 0;
+  const OomReport* first = nullptr;
+  for (const RankReport& rank : run.ranks) {
+    if (rank.ooms.empty()) continue;
+    ranks.push_back(rank.rank);
+    times += rank.oom_count;
+    if (first == nullptr || rank.ooms.front().time_ns < first->time_ns) first = &rank.ooms.front();
+  }
+  if (first == nullptr) return;
+  Field(out, "RAN OUT",
+        absl::StrCat("of memory ", Count(times, "time"), " on ", RankList(ranks, run.ranks.size()), ", first at ",
+                     Seconds(first->time_ns), " s: ", Gib(first->requested), " GiB requested, ", Gib(first->allocated),
+                     " allocated (see \"Out of memory\" below)"));
 }
 
 // What was said of memory that is in no figure below.
@@ -169,18 +188,26 @@ void Head(std::string& out, const RunReport& run) {
   Field(out, "recorded", absl::StrCat(Grouped(events), " events in ", Seconds(duration), " s"));
   ValueReadWarning(out, run);
   Exactness(out, run);
+  RanOut(out, run);
   Unplaced(out, run);
   for (const std::string& note : run.notes) Field(out, "note", note);
   std::set<std::string> notes;
   for (const RankReport& rank : run.ranks) {
     for (const DeviceReport& device : rank.devices) {
-      if (!device.note.empty()) notes.insert(device.note);
+      const bool idle = device.peaks.allocated.bytes == 0 && rank.main_device()->peaks.allocated.bytes != 0;
+      if (!device.note.empty() && !idle) notes.insert(device.note);
     }
   }
   for (const std::string& note : notes) Field(out, "note", note);
 }
 
 // --- Peaks ---
+
+// The path of ranges, or, outside of any, the phase as attribution has it.
+std::string PlaceOf(const DeviceReport& device) {
+  const std::string& path = device.peaks.allocated.phase;
+  return path.empty() && device.at_peak.known ? device.at_peak.phase : PrintablePath(path);
+}
 
 std::string PeakCells(const PeakReport& peak) {
   return absl::StrCat(PadLeft(Gib(peak.bytes), kColumnWidth), PadLeft(Seconds(peak.time_ns), kColumnWidth));
@@ -192,13 +219,12 @@ void PeakTable(std::string& out, const RunReport& run) {
   Line(out,
        absl::StrCat("  rank device", PadLeft("allocated", kColumnWidth), PadLeft("at", kColumnWidth),
                     PadLeft("reserved", kColumnWidth), PadLeft("at", kColumnWidth), PadLeft("device", kColumnWidth),
-                    PadLeft("at", kColumnWidth), "  phase of the allocated peak"));
+                    PadLeft("at", kColumnWidth), "  where the allocated peak was"));
   for (const RankReport& rank : run.ranks) {
     for (const DeviceReport& device : rank.devices) {
       Line(out, absl::StrCat(PadLeft(absl::StrCat(rank.rank), 6), PadLeft(absl::StrCat(device.device), 7),
                              PeakCells(device.peaks.allocated), PeakCells(device.peaks.reserved),
-                             PeakCells(device.peaks.device), "  ",
-                             CutFront(PrintablePath(device.peaks.allocated.phase), kSiteWidth)));
+                             PeakCells(device.peaks.device), "  ", CutFront(PlaceOf(device), kSiteWidth)));
     }
   }
 }
@@ -225,8 +251,8 @@ struct SheetColumn {
   const InstantReport* instant = nullptr;
 };
 
-// A column for each device; the second line of the heads says which where a rank has several.
-void SheetHead(std::string& out, const std::vector<SheetColumn>& columns, std::size_t shown) {
+// A column for each device; a second line says which where a rank has several.
+void SheetHead(std::string& out, const std::vector<SheetColumn>& columns, std::size_t shown, absl::string_view name) {
   std::string ranks(kNameWidth, ' '), devices(kNameWidth, ' ');
   bool several = false;
   for (std::size_t i = 0; i < shown; ++i) {
@@ -234,6 +260,8 @@ void SheetHead(std::string& out, const std::vector<SheetColumn>& columns, std::s
     absl::StrAppend(&devices, PadLeft(absl::StrCat("device ", columns[i].instant->device), kColumnWidth));
     several = several || (i != 0 && columns[i].rank == columns[i - 1].rank);
   }
+  Line(out, "");
+  Line(out, absl::StrCat("Balance sheet of each ", several ? "device" : "rank's device", " at ", name, " (GiB)"));
   Line(out, columns.size() > 1 ? absl::StrCat(ranks, PadLeft("all", kColumnWidth)) : ranks);
   if (several) Line(out, devices);
 }
@@ -255,9 +283,7 @@ void Sheet(std::string& out, const RunReport& run) {
   }
   if (columns.empty()) return;
   const std::size_t shown = std::min(columns.size(), kMaxSheetColumns);
-  Line(out, "");
-  Line(out, absl::StrCat("Balance sheet of each rank's device at ", name, " (GiB)"));
-  SheetHead(out, columns, shown);
+  SheetHead(out, columns, shown, name);
   for (const SheetRow& row : MakeSheet(instants)) {
     const std::string account =
         absl::StrCat(std::string(2 + 2 * static_cast<std::size_t>(row.depth), ' '), Printable(row.name));

@@ -100,7 +100,8 @@ void Categories(std::string& out, const InstantReport& instant, std::size_t limi
   for (const CategoryReport* category : categories) {
     Line(out, absl::StrCat(PadRight(absl::StrCat("  ", attribution::CategoryName(category->category)), kNameWidth),
                            Cells(category->bytes, instant.bytes, category->blocks),
-                           PadLeft(Gib(category->max_bytes), kColumnWidth), "  ", EvidenceOf(*category)));
+                           PadLeft(Gib(category->max_bytes), kColumnWidth), category->bytes == 0 ? "" : "  ",
+                           EvidenceOf(*category)));
     Members(out, *category, std::min(limit, kMembers));
   }
 }
@@ -142,7 +143,7 @@ std::string GroupOf(const BlockReport& block, GroupBy by) {
   return std::string(attribution::CategoryName(block.category));
 }
 
-// "parameter 1.2, gradient 0.4": what a group consists of.
+// "parameter 1.200, gradient 0.400": what a group consists of, without what is too small to show.
 std::string Composition(const CategoryBytes& categories) {
   std::vector<std::pair<std::uint64_t, absl::string_view>> parts;
   for (std::size_t i = 0; i < categories.size(); ++i) {
@@ -150,7 +151,10 @@ std::string Composition(const CategoryBytes& categories) {
   }
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> texts;
-  for (const auto& [bytes, name] : parts) texts.push_back(absl::StrCat(name, " ", Gib(bytes)));
+  for (const auto& [bytes, name] : parts) {
+    if (!texts.empty() && Gib(bytes) == Gib(0)) break;
+    texts.push_back(absl::StrCat(name, " ", Gib(bytes)));
+  }
   return absl::StrJoin(texts, ", ");
 }
 
@@ -248,7 +252,9 @@ std::string HoldersText(const RankReport& rank, const HoldersOptions& options) {
     Groups(out, instant, options.by, options.limit);
   }
   Rounding(out, instant);
-  if (options.by != GroupBy::kCategory || instant.blocks.empty()) return out;
+  const bool modules = std::any_of(instant.blocks.begin(), instant.blocks.end(),
+                                   [](const BlockReport& block) { return !block.module.empty(); });
+  if (options.by != GroupBy::kCategory || !modules) return out;
   Line(out, "");
   Line(out, "The same, by module");
   Groups(out, instant, GroupBy::kModule, options.limit);

@@ -45,6 +45,31 @@ TEST_CASE("a failed identity shows its rank and detail") {
   CHECK(text.find("holds  replayed_reserved") != std::string::npos);
 }
 
+TEST_CASE("statements about no block are in the head, by kind, and nowhere when there are none") {
+  RunReport run = SampleReport();
+  CHECK(ToText(run, {}).find("unplaced") == std::string::npos);
+  run.ranks[0].unplaced.names = 1;
+  run.ranks[0].unplaced.saved_tensors = 1200;
+  run.ranks[1].unplaced.buffers = 2;
+  const std::string text = ToText(run, {});
+  CHECK(text.find("unplaced   1 name, 1,200 saved tensors, 2 buffers on all ranks at addresses where no block") !=
+        std::string::npos);
+  CHECK(text.find("tag") == std::string::npos);
+  run.ranks[1].unplaced.buffers = 0;
+  CHECK(ToText(run, {}).find("1,200 saved tensors on rank 0 at addresses") != std::string::npos);
+}
+
+TEST_CASE("an instant that only one rank has is shown of that rank alone") {
+  RunReport run = SampleReport();
+  for (RankReport& rank : run.ranks) rank.at_name = "mark:here";
+  run.ranks[0].devices[0].at = run.ranks[0].devices[0].at_peak;
+  const std::string text = ToText(run, {});
+  CHECK(text.find("Who held it: rank 0, device 0, at mark:here") != std::string::npos);
+  const std::size_t sheet = text.find("Balance sheet of each rank's device at mark:here");
+  REQUIRE(sheet != std::string::npos);
+  CHECK(text.find("rank 1", sheet) > text.find("device used", sheet));
+}
+
 TEST_CASE("losses and ranks without a clean end are in the head") {
   RunReport run = SampleReport();
   run.ranks[0].clean_end = false;

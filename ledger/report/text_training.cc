@@ -202,7 +202,7 @@ std::string ModelStateText(const RunReport& run, const RankReport& rank) {
     Line(out, absl::StrFormat("  %s of %s on this rank, %.1f bytes per parameter: %s", Gib(state.Held()),
                               Gib(model.bytes), model.PerParameter(state.Held()), Factors(model, state)));
   } else {
-    Line(out, "  bytes per parameter are not known: no agent named the parameters");
+    Line(out, "  bytes per parameter are not known: no parameter was named");
   }
   if (state.unsharded_gradients != 0) {
     Line(out, absl::StrCat("  and at most ", Gib(state.unsharded_gradients),

@@ -55,7 +55,15 @@ std::string Until(const HolderReport& holder) {
   return holder.held_at_end == holder.bytes ? "to the end" : absl::StrCat(Gib(holder.held_at_end), " to the end");
 }
 
+// The allocator does not say it by itself.
+std::string FreeThen(const OomReport& oom) {
+  if (oom.device_total == 0) return "free on the device: not known";
+  return absl::StrCat("free on the device: ", Gib(oom.device_free), " of ", Gib(oom.device_total));
+}
+
 void Holders(std::string& out, const OomReport& oom) {
+  Line(out, absl::StrCat(PadLeft("GiB", kColumnWidth), PadLeft("", kShareWidth), PadLeft("blocks", kColumnWidth), "  ",
+                         PadRight("category", kCategoryWidth), PadRight("held", kCategoryWidth), "allocated in"));
   const std::size_t shown = std::min(kMaxListed, oom.holders.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const HolderReport& holder = oom.holders[i];
@@ -102,8 +110,7 @@ std::string OutOfMemoryText(const RunReport& run) {
     for (const OomReport& oom : rank.ooms) {
       Line(out, absl::StrCat("  ", Seconds(oom.time_ns), " s, device ", oom.device, ", in ", PrintablePath(oom.phase),
                              ": requested ", Gib(oom.requested), " GiB; allocated ", Gib(oom.allocated), ", reserved ",
-                             Gib(oom.reserved), ", free ", Gib(oom.device_free), " of ", Gib(oom.device_total),
-                             "; held by"));
+                             Gib(oom.reserved), ", ", FreeThen(oom), "; held by"));
       Holders(out, oom);
     }
   }

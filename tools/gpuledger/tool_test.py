@@ -73,6 +73,8 @@ class Report(ToolTest):
 
     def test_categories_and_accounts_of_an_instant_add_up(self):
         for rank in self.report("--blocks", "--at", "device")["ranks"]:
+            self.assertEqual([device["at_peak"] for device in rank["devices"]], [rank["at_peak"]])
+            self.assertEqual(set(rank["unplaced"].values()), {0, -1})
             for key, peak in (("at_peak", "allocated"), ("at", "device")):
                 instant, peak = rank[key], rank["peaks"][peak]
                 categories = instant["categories"].values()
@@ -94,6 +96,11 @@ class Report(ToolTest):
         self.assertIn("Who held it: rank 0", out)
         self.assertIn("by place of allocation", out)
         self.assertIn("no rank 7", self.tool("report", self.run_folder, "--rank", "7", status=2).stderr)
+
+    def test_one_device(self):
+        self.assertIn("Who held it: rank 0, device 0", self.tool("report", self.run_folder, "--rank", "0", "--device", "0").stdout)
+        self.assertIn("no rank used device 3", self.tool("report", self.run_folder, "--device", "3", status=2).stderr)
+        self.assertIn("rank 1 did not use device 3", self.tool("report", self.run_folder, "--rank", "1", "--device", "3", status=2).stderr)
 
     def test_nothing_to_report_is_an_error_that_says_what_to_do(self):
         empty = self.scratch / "empty"

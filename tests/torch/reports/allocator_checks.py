@@ -3,7 +3,7 @@
 import re
 
 from checks import require
-from instants import MIB, same, total
+from instants import MIB, held, nothing_is_unknown, same, total
 
 ROUNDED = 512  # the least that the allocator rounds to
 
@@ -39,10 +39,36 @@ def two_devices(case, job, expected):
         instant = case.at(job, f"mark:{mark}")[0]
         same(f"{mark}: device and bytes", (instant["device"], instant["bytes"]), (0, left * 768 * MIB))
         same(f"{mark}: places", {block["scope"].split("/")[0] for block in instant["blocks"]}, {"producer"} if left else set())
+        other = case.ranks(job, "--at", f"mark:{mark}")[0]["devices"][1]["at"]
+        same(f"{mark}: the other device", (other["device"], other["bytes"]), (1, left * 256 * MIB))
     text = case.text(job)
+    require(re.search(r"^ +1 +0\.500 +2 .*: temporary 0\.500$", text, re.MULTILINE), f"no line of the other device's 0.500 GiB by category:\n{text}")
     require(re.search(r"^ +0 +0 +1\.500 .*\n +0 +1 +0\.500 ", text, re.MULTILINE), f"no lines of 1.500 and 0.500 GiB for the two devices:\n{text}")
     other_units = re.findall(r"\b(?:[KMGT]B|[KMT]iB)\b", text.replace("NVIDIA H100 80GB HBM3", ""))
     same("units other than GiB", other_units, [])
+
+
+def stages_on_two_devices(case, job, depths):
+    """Each device's blocks have categories, and each can be described in full."""
+    matrix = 16 * MIB
+    rank = case.ranks(job, "--at", "mark:step 1 ends")[0]
+    same("main device", rank["main_device"], 0)
+    same("identities that fail", [identity["name"] for identity in rank["identities"] if not identity["holds"]], [])
+    for device, depth in zip(rank["devices"], depths):
+        name = f"device {device['device']}"
+        expected = {"parameter": depth * matrix, "gradient": depth * matrix, "optimizer_state": 2 * depth * matrix}
+        instant = device["at"]
+        nothing_is_unknown(instant)
+        same(f"{name}: what a step leaves", {key: held(instant).get(key) for key in expected}, expected)
+        same(f"{name}: named", {key: instant["categories"][key]["evidence"]["named"] for key in expected}, expected)
+        peak = device["at_peak"]
+        nothing_is_unknown(peak)
+        same(f"{name}: categories at the peak", sum(held(peak).values()), device["peaks"]["allocated"]["bytes"])
+        require(held(peak).get("saved_activation", 0) >= 4 * matrix * (depth - 1), f"{name}: no saved activations at the peak: {held(peak)}")
+    described = case.ranks(job, "--device", "1")[0]
+    same("described", (described["main_device"], described["at_peak"]["device"]), (1, 1))
+    same("its peak", described["at_peak"], rank["devices"][1]["at_peak"])
+    require("Who held it: rank 0, device 1," in case.text(job, "--device", "1"), "the text does not describe device 1")
 
 
 def out_of_memory_holder(case, job, last):
@@ -117,6 +143,7 @@ CASES = {
         },
     ),
     "two_devices": (two_devices, {"two_devices": {0: 1536 * MIB, 1: 512 * MIB}}),
+    "stages_on_two_devices": (stages_on_two_devices, {"stages_on_two_devices": (3, 1)}),
     "out_of_memory_holder": (out_of_memory_holder, {"handled": ("handler ends", "handled"), "kept": ("handled", "forgotten")}),
     "graph_pools": (graph_pools, {"own_pools": 8, "shared_pool": 1, "own_pools_lagging": 8, "shared_pool_lagging": 1}),
     "pinned_host_memory": (

@@ -37,10 +37,28 @@ def two_devices():
     with torch.cuda.nvtx.range("consumer"):
         for tensors in kept:
             tensors.pop()
+        del tensors  # or the second device's stay
     mark("consumed")
     with torch.cuda.nvtx.range("consumer"):
         kept.clear()
     mark("all consumed")
+
+
+WIDTH = 2048  # a matrix of 16 MiB
+
+
+def stages_on_two_devices():
+    """A pipeline in one process: three matrices on the first device, one on the second."""
+    stages = [nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(depth))).to(f"cuda:{device}") for device, depth in enumerate((3, 1))]
+    optimizers = [torch.optim.AdamW(stage.parameters()) for stage in stages]
+    batch = torch.ones(4 * WIDTH, WIDTH, device="cuda:0")
+    for step in range(2):
+        stages[1](stages[0](batch).to("cuda:1")).sum().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        mark(f"step {step} ends")
+        for optimizer in optimizers:
+            optimizer.zero_grad()
 
 
 def fails_holding_much():

@@ -54,6 +54,7 @@ CASES = {
     "evaluation_keeps_logits": each(training_jobs.EVALUATIONS),
     "averaged_copies": both_ways(sharded_jobs.AVERAGES, ["whole"], ranks=4),
     "two_devices": {"two_devices": Job(allocator_jobs.two_devices)},
+    "stages_on_two_devices": {"stages_on_two_devices": Job(allocator_jobs.stages_on_two_devices)},
     "out_of_memory_holder": each(allocator_jobs.FAILURES, environment={"SIMGPU_MEMORY": str(6 << 30)}),
     "graph_pools": both_ways(allocator_jobs.GRAPHS, allocator_jobs.GRAPHS),
     "pinned_host_memory": PINNED,
