@@ -213,9 +213,7 @@ void TellContext(void* context) {
   if (g_context == nullptr || context == nullptr) return;
   const python::ExceptionSaver exception_saver(*g_api);
   Object* const end = nullptr;
-  Object* const result = g_api->PyObject_CallFunctionObjArgs(g_context, static_cast<Object*>(context), end);
-  if (result != nullptr) g_api->Py_DecRef(result);
-  g_api->PyErr_Clear();
+  python::Discard(*g_api, g_api->PyObject_CallFunctionObjArgs(g_context, static_cast<Object*>(context), end));
 }
 
 }  // namespace ledger

@@ -134,9 +134,7 @@ int SayNamesPending(void*) {
   Object* const callback = OutOfMemoryCallback();
   if (api == nullptr || callback == nullptr) return 0;
   const ExceptionSaver exception_saver(*api);
-  Object* const result = api->PyObject_CallObject(callback, nullptr);
-  if (result != nullptr) api->Py_DecRef(result);
-  api->PyErr_Clear();
+  python::Discard(*api, api->PyObject_CallObject(callback, nullptr));
   return 0;
 }
 

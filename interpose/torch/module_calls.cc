@@ -22,15 +22,6 @@ struct Callables {
 constinit Callables g_callables = {};
 constinit std::atomic<PhaseKind> g_phase{PhaseKind::kSetup};
 
-// What the agent does never shows in the program.
-void Discard(const Api& api, Object* result) {
-  if (result != nullptr) {
-    api.Py_DecRef(result);
-  } else {
-    api.PyErr_Clear();
-  }
-}
-
 // The text id of a module that has its place in a model; false where it has not.
 bool FindName(const Api& api, Object* module, std::uint32_t* text) {
   Object* const key = api.PyLong_FromVoidPtr(module);
@@ -48,13 +39,13 @@ void Enter(const Api& api, Object* module, Object* arguments, Object* options) {
   Object* const null = nullptr;  // ends the list of arguments
   std::uint32_t text = 0;
   if (g_phase.load(std::memory_order_relaxed) == PhaseKind::kBackward || !FindName(api, module, &text)) {
-    Discard(api, api.PyObject_CallFunctionObjArgs(g_callables.unknown, module, arguments, options, null));
+    python::Discard(api, api.PyObject_CallFunctionObjArgs(g_callables.unknown, module, arguments, options, null));
     return;
   }
   const bool outermost = !InsideModule();
   PushFrame(FrameInfo{module, record::Layer::kAgent, record::kScopeModule}, text);
   if (outermost) {
-    Discard(api, api.PyObject_CallFunctionObjArgs(g_callables.root_enters, module, arguments, options, null));
+    python::Discard(api, api.PyObject_CallFunctionObjArgs(g_callables.root_enters, module, arguments, options, null));
   }
 }
 
@@ -63,7 +54,7 @@ void Leave(const Api& api, Object* module) {
   PopFrame(module);
   if (!inside || InsideModule() || g_phase.load(std::memory_order_relaxed) != PhaseKind::kEvaluation) return;
   const python::ExceptionSaver exception_saver(api);  // the call may have raised
-  Discard(api, api.PyObject_CallObject(g_callables.root_leaves, nullptr));
+  python::Discard(api, api.PyObject_CallObject(g_callables.root_leaves, nullptr));
 }
 
 }  // namespace

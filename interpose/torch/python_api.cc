@@ -14,6 +14,21 @@ enum class Search : int { kNotYet, kFound, kNothing };
 constinit Api g_api = {};
 constinit std::atomic<Search> g_search{Search::kNotYet};
 
+struct Exception {
+  Object* type;
+  Object* value;
+  Object* traceback;
+};
+// To be raised by the pending call; guarded by the interpreter's lock.
+constinit Exception g_interrupt = {};
+
+int RaiseAgain(void*) {
+  const Exception raised = g_interrupt;
+  g_interrupt = {};
+  g_api.PyErr_Restore(raised.type, raised.value, raised.traceback);
+  return -1;
+}
+
 }  // namespace
 
 const Api* Find() {
@@ -34,6 +49,25 @@ const Api* Find() {
     g_search.store(search, std::memory_order_release);
   }
   return search == Search::kFound ? &g_api : nullptr;
+}
+
+void Discard(const Api& api, Object* result) {
+  if (result != nullptr) {
+    api.Py_DecRef(result);
+    return;
+  }
+  Exception raised = {};
+  api.PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+  const bool interrupts = raised.type != nullptr && g_interrupt.type == nullptr &&
+                          api.PyErr_GivenExceptionMatches(raised.type, *api.PyExc_Exception) == 0;
+  if (interrupts) {
+    g_interrupt = raised;
+    if (api.Py_AddPendingCall(RaiseAgain, nullptr) == 0) return;
+    g_interrupt = {};  // refused: too many are pending
+  }
+  api.Py_DecRef(raised.type);
+  api.Py_DecRef(raised.value);
+  api.Py_DecRef(raised.traceback);
 }
 
 }  // namespace ledger::python

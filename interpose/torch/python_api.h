@@ -46,7 +46,9 @@ inline constexpr int kFileInput = 257;    // Py_file_input
   X(PyLong_FromLong, Object* (*)(long))                                   \
   X(PyLong_AsUnsignedLongLongMask, unsigned long long (*)(Object*))       \
   X(PyCFunction_NewEx, Object* (*)(MethodDef*, Object*, Object*))         \
+  X(PyExc_Exception, Object**)                                            \
   X(PyErr_Occurred, Object* (*)())                                        \
+  X(PyErr_GivenExceptionMatches, int (*)(Object*, Object*))               \
   X(PyErr_Clear, void (*)())                                              \
   X(PyErr_Fetch, void (*)(Object**, Object**, Object**))                  \
   X(PyErr_Restore, void (*)(Object*, Object*, Object*))
@@ -59,6 +61,11 @@ struct Api {
 
 // Null where the process has no (complete) interpreter. Looked up at the first call; needs no interpreter's lock.
 const Api* Find();
+
+// Ends a call of the agent: gives up its result, or its exception, which never shows in the program. What is no
+// `Exception` is the program's own (KeyboardInterrupt, SystemExit): the handler of a signal ran inside the call. It is
+// raised again as soon as the main thread, on which alone handlers run, is back in the program.
+void Discard(const Api& api, Object* result);
 
 // Keeps an exception that the program may be handling at this moment.
 class ExceptionSaver {

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import sys
 import threading
 
@@ -88,6 +89,24 @@ def function_modes():
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
+
+
+class Interrupting:
+    def __str__(self):
+        signal.raise_signal(signal.SIGINT)
+        return "the agent wants to know what a tensor is called"
+
+
+def interrupted():
+    """A signal whose handler runs while the agent does something."""
+    start_layers()
+    model = nn.Identity()
+    try:
+        model({Interrupting(): torch.zeros(2)})
+        print("nothing was interrupted")
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(model(3))
 
 
 def saved_tensors(make_loss):
@@ -346,6 +365,7 @@ def teardown():
 JOBS = {
     "numerics": numerics,
     "function_modes": function_modes,
+    "interrupted": interrupted,
     "saved_mlp": saved_mlp,
     "saved_decoder": saved_decoder,
     "saved_decoder_checkpointed": lambda: saved_decoder(non_reentrant),

@@ -65,6 +65,13 @@ def function_modes(case):
     require(seen == expected, f"with the ledger, a mode saw {len(seen)} calls, without it {len(expected)}; more of these: {more[:10]}")
 
 
+def interrupted(case):
+    """What the handler of a signal raises while the agent is at work reaches the program; the agent goes on."""
+    outcome = case.run("interrupted")
+    layers_are_on(case.ledger())
+    require(outcome.stdout.split() == ["interrupted", "3"], f"the job printed {outcome.stdout!r}")
+
+
 def saved(name):
     def run(case):
         """The bytes that nodes save in a forward are those of a walk of the graph."""
@@ -255,6 +262,7 @@ def switched_off(case):
 CASES = {
     "numerics": numerics,
     "function_modes": function_modes,
+    "interrupted": interrupted,
     "saved_mlp": saved("saved_mlp"),
     "saved_decoder": saved("saved_decoder"),
     "saved_decoder_checkpointed": saved("saved_decoder_checkpointed"),
