@@ -14,9 +14,10 @@ SKIPPED = 77
 
 
 class Checks:
-    """Checks that are made one after the other, even if an earlier one failed."""
+    """Checks that are made one after the other, even if an earlier one failed. `quiet`: only failures are printed."""
 
-    def __init__(self):
+    def __init__(self, quiet=False):
+        self.quiet = quiet
         self.failed = 0
 
     def check(self, what, function, *arguments):
@@ -27,7 +28,8 @@ class Checks:
             self.failed += 1
             print(f"FAILED  {what}: {failure}", flush=True)
             return None
-        print(f"ok      {what}", flush=True)
+        if not self.quiet:
+            print(f"ok      {what}", flush=True)
         return result
 
     def status(self):
@@ -43,13 +45,16 @@ def reason_to_skip(build, adapter):
     return None
 
 
-def arguments_of(description, names, adapter=False):
-    """The command line: `build`, `scratch`, `name`. Ends the program where it asks for the list, and where tests cannot run."""
+def arguments_of(description, names, adapter=False, unlisted=()):
+    """The command line: `build`, `scratch`, `name`. Ends the program where it asks for the list, and where tests cannot run.
+
+    `unlisted`: further names, of what is no test.
+    """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--scratch", type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("name", nargs="?", choices=names)
+    parser.add_argument("name", nargs="?", choices=[*names, *unlisted])
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(names))

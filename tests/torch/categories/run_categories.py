@@ -1,14 +1,14 @@
 """The driver behind the tests torch.categories.*: who held the memory, as a report says it and as the job knew it.
 
     run_categories.py --build DIR --scratch DIR GROUP      status 0: every check holds; 1: one does not; 77: it cannot run here
-    run_categories.py --build DIR --scratch DIR --agreement
+    run_categories.py --build DIR --scratch DIR agreement  prints the table of docs/agreement.md
     run_categories.py --list
 
-Each group of workloads runs twice: as it is, and with libledger.so alone. The shares of the peak that have the same category
-in both are printed; with --agreement, for all groups, as the table of docs/agreement.md.
+Each group of workloads runs as it is, and with fewer layers: with libledger.so alone all of them, with the agent or the op
+adapter alone those of PARTLY (for the table: all). How much of the peak has the same category as in the full run is held to
+what the table says.
 """
 
-import argparse
 import json
 import pathlib
 import re
@@ -19,11 +19,14 @@ import expectations as expect
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from checks import require  # noqa: E402
-from job import Failure, Job  # noqa: E402
+from driver import Checks, arguments_of  # noqa: E402
+from job import Job  # noqa: E402
 
-SKIPPED = 77
-ALONE = {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"}
 DOCUMENT = HERE.parents[2] / "docs/agreement.md"
+TABLE = "agreement"
+# Columns of the table: what is left of the layers.
+ALONE, AGENT, ADAPTER = "libledger.so alone", "with the agent", "with the adapter"
+WITHOUT = {ALONE: {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"}, AGENT: {"LEDGER_ADAPTER": "0"}, ADAPTER: {"LEDGER_AGENT": "0"}}
 LEAST_AGREEMENT = 0.95
 
 GROUPS = {
@@ -37,88 +40,92 @@ GROUPS = {
     "sharded": ["fsdp2", "fsdp2_kept", "fsdp2_prefetch", "fsdp2_accumulation"],
     "sixteen_bytes": ["sixteen_bytes"],
 }
+PARTLY = ("mlp", "decoder", "decoder_reentrant", "custom_function", "ema_clones", "sixteen_bytes")
 
 
 class Group:
-    def __init__(self, build, scratch, name):
+    def __init__(self, build, scratch, name, partly):
+        """`partly`: the workloads that also run with one layer alone."""
         self.build = build
         self.folder = scratch / name
-        self.names = GROUPS[name]
-        self.failed = False
-        self.agreements = {}  # workload → (share, differences)
+        self.checks = Checks(quiet=True)
+        self.names = {"full": GROUPS[name], ALONE: GROUPS[name]}
+        some = [workload for workload in GROUPS[name] if workload in partly]
+        self.names |= {kind: some for kind in (AGENT, ADAPTER) if some}
+        self.agreements = {workload: {} for workload in GROUPS[name]}  # by kind: (share, differences)
+        self.peaks = {}  # bytes
 
-    def check(self, what, function, *arguments):
-        """Runs a check; returns what it returns, or None when it does not hold."""
-        try:
-            return function(*arguments)
-        except Failure as failure:
-            self.failed = True
-            print(f"FAILED  {what}: {failure}")
-        return None
+    def folder_of(self, kind):
+        return self.folder / kind.replace(" ", "_")
 
-    def launch(self, kind, environment, names=None):
-        """Runs workloads, by default all of the group, in forks of one process."""
-        folder = self.folder / kind
+    def launch(self, folder, environment, names):
+        """Runs workloads in forks of one process."""
         settings = {
             "TRITON_CACHE_DIR": str(self.folder / "triton"),
             "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # in the job's own process
             "SIMGPU_DEVICES": "2",
         }
-        outcome = Job(self.build, [HERE / "launch.py", folder, *(names or self.names)], environment=settings | environment, limit_s=500).run(folder)
+        outcome = Job(self.build, [HERE / "launch.py", folder, *names], environment=settings | environment, limit_s=500).run(folder)
         require(outcome.status == 0, f"status {outcome.status}\n{outcome.stdout[-1000:]}\n{outcome.stderr[-3000:]}")
 
     def run(self):
-        if "compiled" in self.names:  # what a compiler tries out, when it has no cache yet, would be the peak
-            self.check("workloads run (to fill caches)", self.launch, "first", {}, ["compiled"])
-        for kind, environment in (("full", {}), ("alone", ALONE)):
-            self.check(f"workloads run ({kind})", self.launch, kind, environment)
-        for name in self.names:
-            ranks = self.check(name, self.ranks_of, "full", name)
-            for rank in ranks or []:
+        if "compiled" in self.names["full"]:  # what a compiler tries out, when it has no cache yet, would be the peak
+            self.checks.check("workloads run (to fill caches)", self.launch, self.folder / "first", {}, ["compiled"])
+        for kind, names in self.names.items():
+            self.checks.check(f"workloads run ({kind})", self.launch, self.folder_of(kind), WITHOUT.get(kind, {}), names)
+        for name in self.names["full"]:
+            ranks = self.checks.check(name, self.ranks_of, "full", name)
+            if not ranks:
+                continue
+            for rank in ranks:
                 self.check_rank(name, rank)
-            if ranks:
-                self.check(f"{name}, libledger.so alone", self.compare, name, ranks)
+            peak = ranks[0]["at_peak"]
+            self.peaks[name] = peak["bytes"]
+            for kind in WITHOUT:
+                if name in self.names.get(kind, ()):
+                    self.checks.check(f"{name}, {kind}", self.compare, name, kind, peak)
 
     def ranks_of(self, kind, name):
-        return expect.report(self.build, self.folder / kind / name)
+        return expect.report(self.build, self.folder_of(kind) / name)
 
     def holdings(self, name, rank):
-        file = self.folder / "full" / name / f"rank{rank}.holdings.json"
+        file = self.folder_of("full") / name / f"rank{rank}.holdings.json"
         require(file.exists(), "the job did not say what it holds")
         return json.loads(file.read_text())
 
     def check_rank(self, name, rank):
+        check = self.checks.check
         what = f"{name}, rank {rank['rank']}"
         peak = rank["at_peak"]
-        self.check(what, expect.layers_are_on, rank)
-        self.check(what, expect.nothing_is_unknown, peak)
-        self.check(what, expect.evidence_is_strong, peak)
-        self.check(what, expect.categories_add_up, peak)
-        holdings = self.check(what, self.holdings, name, rank["rank"])
+        check(what, expect.layers_are_on, rank)
+        check(what, expect.nothing_is_unknown, peak)
+        check(what, expect.evidence_is_strong, peak)
+        check(what, expect.categories_add_up, peak)
+        holdings = check(what, self.holdings, name, rank["rank"])
         if not holdings:
             return
-        self.check(what, lambda: require(holdings["looks"], "the job did not look"))
+        check(what, lambda: require(holdings["looks"], "the job did not look"))
         for look in holdings["looks"]:
-            instant = self.check(what, self.instant, name, rank["rank"], look["mark"])
+            instant = check(what, self.instant, name, rank["rank"], look["mark"])
             if instant:
-                self.check(what, expect.look_agrees, instant, look)
+                check(what, expect.look_agrees, instant, look)
         if name == "sixteen_bytes":
             widths = {"parameter": 2, "gradient": 2, "master_parameter": 4, "optimizer_state": 8}
-            self.check(what, expect.state_per_parameter, rank, holdings, 8, widths)
+            check(what, expect.state_per_parameter, rank, holdings, 8, widths)
 
     def instant(self, name, rank, mark):
-        ranks = expect.report(self.build, self.folder / "full" / name, "--at", f"mark:{mark}")
+        ranks = expect.report(self.build, self.folder_of("full") / name, "--at", f"mark:{mark}")
         return next(entry for entry in ranks if entry["rank"] == rank)["at"]
 
-    def compare(self, name, full):
-        alone = self.ranks_of("alone", name)
-        share, different = expect.agreement(full[0]["at_peak"], alone[0]["at_peak"])
-        size = full[0]["at_peak"]["bytes"]
-        self.agreements[name] = (size, share, different)
-        require(share >= LEAST_AGREEMENT, f"only {share:.1%} of the peak have the same category, expected {LEAST_AGREEMENT:.0%}: {differences(different, size)}")
-        documented = documented_agreement(name)
-        require(share > documented - 0.01, f"{share:.1%} of the peak have the same category, {DOCUMENT.name} says {documented:.1%}")
+    def compare(self, name, kind, full):
+        share, different = expect.agreement(full, self.ranks_of(kind, name)[0]["at_peak"])
+        self.agreements[name][kind] = (share, different)
+        what = f"{share:.1%} of the peak have the same category ({differences(different, full['bytes'])})"
+        if kind == ALONE:
+            require(share >= LEAST_AGREEMENT, f"{what}, expected {LEAST_AGREEMENT:.0%}")
+        documented = documented_agreement(name, kind)
+        require(share > documented - 0.01, f"{what}, {DOCUMENT.name} says {documented:.1%}")
 
 
 def differences(different, size):
@@ -126,52 +133,44 @@ def differences(different, size):
     return ", ".join(f"{one} taken for {other} {count / size:.1%}" for (one, other), count in different.most_common(3) if count / size >= 0.001)
 
 
-def documented_agreement(name):
-    row = re.search(rf"^\| {name} \| [\d.]+ \| ([\d.]+)% \|", DOCUMENT.read_text(), re.MULTILINE)
-    require(row, f"{DOCUMENT.name} has no row for {name}; --agreement prints the table anew")
-    return float(row[1]) / 100
+def documented_agreement(name, kind):
+    row = re.search(rf"^\| {name} \| [\d.]+ ((?:\| [\d.]+% ){{{len(WITHOUT)}}})", DOCUMENT.read_text(), re.MULTILINE)
+    require(row, f"{DOCUMENT.name} has no row for {name}; 'run_categories.py ... {TABLE}' prints the table anew")
+    return float(re.findall(r"[\d.]+", row[1])[list(WITHOUT).index(kind)]) / 100
+
+
+def print_row(*cells):
+    print(f"| {' | '.join(cells)} |")
 
 
 def print_agreements(groups):
-    print("| workload | peak, MiB | same category | largest differences |\n|---|---|---|---|")
-    total = same = 0
-    for name, (size, share, different) in [entry for group in groups for entry in group.agreements.items()]:
-        print(f"| {name} | {size / 2**20:.1f} | {share:.1%} | {differences(different, size)} |")
-        total += size
-        same += size * share
+    """Only for workloads that have run in all settings."""
+    print_row("workload", "peak, MiB", *WITHOUT, "largest differences")
+    print_row(*["---"] * (3 + len(WITHOUT)))
+    total, same = 0, dict.fromkeys(WITHOUT, 0)
+    for group in groups:
+        for name, found in group.agreements.items():
+            if len(found) < len(WITHOUT):
+                continue
+            size = group.peaks[name]
+            notes = [f"{kind.split()[-1]}: {note}" for kind, (_, different) in found.items() if (note := differences(different, size))]
+            print_row(name, f"{size / 2**20:.1f}", *(f"{share:.1%}" for share, _ in found.values()), "; ".join(notes))
+            total += size
+            for kind, (share, _) in found.items():
+                same[kind] += size * share
     if total:
-        print(f"| together | {total / 2**20:.1f} | {same / total:.1%} | |")
-
-
-def reason_to_skip(build):
-    if not (build / "venv/complete").exists():
-        return f"no PyTorch in {build}/venv; scripts/build puts it there"
-    if not list((build / "lib/adapter").glob("*/libledger_torch.so")):
-        return f"no op adapter in {build}/lib/adapter; 'gpuledger adapter build' makes it"
-    return None
+        print_row("together", f"{total / 2**20:.1f}", *(f"{bytes_ / total:.1%}" for bytes_ in same.values()), "")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path)
-    parser.add_argument("--scratch", type=pathlib.Path)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--agreement", action="store_true", help="all groups; prints the table of docs/agreement.md")
-    parser.add_argument("group", nargs="?", choices=GROUPS)
-    arguments = parser.parse_args()
-    if arguments.list:
-        print("\n".join(GROUPS))
-        return 0
-    if not (arguments.build and arguments.scratch and (arguments.group or arguments.agreement)):
-        parser.error("--build, --scratch and a group, or --agreement, are needed")
-    if reason := reason_to_skip(arguments.build):
-        print(f"SKIPPED: {reason}")
-        return SKIPPED
-    groups = [Group(arguments.build, arguments.scratch, name) for name in (GROUPS if arguments.agreement else [arguments.group])]
+    arguments = arguments_of(__doc__, GROUPS, adapter=True, unlisted=[TABLE])
+    table = arguments.name == TABLE
+    everything = [workload for names in GROUPS.values() for workload in names]
+    groups = [Group(arguments.build, arguments.scratch, name, everything if table else PARTLY) for name in (GROUPS if table else [arguments.name])]
     for group in groups:
         group.run()
     print_agreements(groups)
-    return 1 if any(group.failed for group in groups) else 0
+    return 1 if any(group.checks.failed for group in groups) else 0
 
 
 if __name__ == "__main__":
