@@ -29,6 +29,18 @@ def run(folder, function, ranks=1, environment=None, limit_s=LIMIT_S):
     return _wait([_start(folder, function, rank, ranks, environment or {}) for rank in range(ranks)], limit_s)
 
 
+def run_all(folder, jobs):
+    """Runs jobs, one after the other: {name: the arguments of `run` behind the folder}. Ledgers go to FOLDER/NAME. Prints a line
+    for each job that fails; returns their number."""
+    failed = 0
+    for name, arguments in jobs.items():
+        statuses = run(folder / name, *arguments)
+        if any(status != 0 for status in statuses):
+            failed += 1
+            print(f"{name}: ended with status {statuses}", flush=True)
+    return failed
+
+
 def _start(folder, function, rank, ranks, environment):
     sys.stdout.flush()
     child = os.fork()

@@ -16,13 +16,7 @@ import workloads  # noqa: E402
 def main():
     folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
     all_workloads = workloads.WORKLOADS | sharded_workloads.WORKLOADS
-    failed = 0
-    for name in names:
-        statuses = forks.run(folder / name, all_workloads[name], sharded_workloads.RANKS.get(name, 1))
-        if any(status != 0 for status in statuses):
-            failed += 1
-            print(f"{name}: ended with status {statuses}", flush=True)
-    sys.exit(failed)
+    sys.exit(forks.run_all(folder, {name: (all_workloads[name], sharded_workloads.RANKS.get(name, 1)) for name in names}))
 
 
 if __name__ == "__main__":

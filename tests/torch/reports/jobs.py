@@ -61,19 +61,16 @@ CASES = {
 }
 
 
+def with_facts(run):
+    def run_and_write():
+        run()
+        witness.write()
+    return run_and_write
+
+
 def main():
     folder, case = pathlib.Path(sys.argv[1]), sys.argv[2]
-    failed = 0
-    for name, job in CASES[case].items():
-        def run(job=job):
-            job.run()
-            witness.write()
-
-        statuses = forks.run(folder / name, run, job.ranks, job.environment)
-        if any(status != 0 for status in statuses):
-            failed += 1
-            print(f"{name}: ended with status {statuses}", flush=True)
-    sys.exit(failed)
+    sys.exit(forks.run_all(folder, {name: (with_facts(job.run), job.ranks, job.environment) for name, job in CASES[case].items()}))
 
 
 if __name__ == "__main__":
