@@ -5,8 +5,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "ledger/attribution/infer_buckets.h"
+#include "ledger/attribution/infer_copies.h"
 #include "ledger/attribution/infer_inputs.h"
 #include "ledger/attribution/infer_recompute.h"
+#include "ledger/attribution/infer_scratch.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::attribution {
@@ -59,7 +61,10 @@ class Classifier {
  public:
   Classifier(const Grounds& grounds, const DeviceLives& lives)
       : file_(grounds.file), scopes_(grounds.scopes), phases_(grounds.phases), lives_(lives) {
-    if (!scopes_.nodes_observed()) recomputed_ = InferRecompute(lives, phases_);
+    if (!scopes_.nodes_observed()) {
+      recomputed_ = InferRecompute(lives, phases_);
+      scratch_ = InferScratch(lives, phases_);
+    }
     if (phases_.inferred()) first_activation_ = FirstActivations(lives, phases_);
   }
 
@@ -169,7 +174,8 @@ class Classifier {
   std::optional<Verdict> ByCall(const Life& life, const Facts& facts) const {
     if (facts.role == Role::kNone) return std::nullopt;
     if (facts.call == kNever) return Verdict{Category::kCommBuffer, Evidence::kLifetime, facts.role};
-    if (facts.role == Role::kReduceScatterOutput && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
+    const bool reduced = facts.role == Role::kReduceScatterOutput || facts.role == Role::kAllReduceBuffer;
+    if (reduced && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
       return Verdict{Category::kGradient, Evidence::kCall, facts.role};
     }
     const bool sends = facts.role == Role::kAllGatherInput || facts.role == Role::kBroadcastBuffer;
@@ -206,20 +212,20 @@ class Classifier {
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
     if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
     if (facts.recompute) return {Category::kTemporary, evidence};
-    if (!recomputed_.empty()) {
-      switch (recomputed_[static_cast<std::size_t>(&life - lives_.lives.data())]) {
-        case Recompute::kValue:
-          return {Category::kRecomputedActivation, Evidence::kLifetime};
-        case Recompute::kScratch:
-          return {Category::kTemporary, Evidence::kLifetime};
-        case Recompute::kNo:
-          break;
-      }
-    }
-    if (facts.backward == 0 && scopes_.nodes_observed()) return {Category::kTemporary, evidence};
+    if (!scopes_.nodes_observed()) return MadeAndGoneInBackward(life, evidence);
+    if (facts.backward == 0) return {Category::kTemporary, evidence};
     const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
-    const bool within_node = facts.backward != 0 && scopes_.Inside(freed_in, facts.backward);
+    const bool within_node = scopes_.Inside(freed_in, facts.backward);
     return {within_node ? Category::kTemporary : Category::kActivationGradient, evidence};
+  }
+
+  Verdict MadeAndGoneInBackward(const Life& life, Evidence evidence) const {
+    const auto index = static_cast<std::size_t>(&life - lives_.lives.data());
+    if (recomputed_[index] == Recompute::kValue) return {Category::kRecomputedActivation, Evidence::kLifetime};
+    if (recomputed_[index] == Recompute::kScratch || scratch_[index]) {
+      return {Category::kTemporary, Evidence::kLifetime};
+    }
+    return {Category::kActivationGradient, evidence};
   }
 
   Verdict OfForward(const Life& life, Evidence evidence) const {
@@ -250,6 +256,7 @@ class Classifier {
   const DeviceLives& lives_;
   std::vector<std::uint64_t> first_activation_;  // by interval; empty where the agent told the phases
   std::vector<Recompute> recomputed_;            // by life; empty where scopes tell
+  std::vector<bool> scratch_;                    // by life; empty where scopes tell
 };
 
 }  // namespace
@@ -262,7 +269,9 @@ void Classify(const Grounds& grounds, DeviceLives& lives) {
     life.evidence = verdict.evidence;
     life.role = verdict.role;
   }
-  if (grounds.phases.inferred()) InferGradientsInBuckets(grounds.phases, lives);
+  if (!grounds.phases.inferred()) return;
+  InferGradientsInBuckets(grounds.phases, lives);
+  InferCopies(grounds.phases, lives);
 }
 
 }  // namespace ledger::attribution

@@ -231,6 +231,20 @@ TEST_CASE("what a job sends from where it lay before the first step is a paramet
   judged.Check(gathered, Category::kCommBuffer, Evidence::kCall, Role::kAllGatherOutput);
 }
 
+TEST_CASE("what backward made and ranks reduced in place is a gradient when it stays, and else a buffer") {
+  TestJob job(true);
+  job.Enter(PhaseKind::kForward, 0);
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto gradient = job.Allocate(4096, 0, true), bucket = job.Allocate(4096, 0, true);
+  job.Collect(record::Operation::kAllReduce, gradient, gradient);
+  job.Collect(record::Operation::kAllReduce, bucket, bucket);
+  job.Free(bucket, 4096, 0, true);
+  job.Enter(PhaseKind::kBetween, 0);
+  const Judged judged(job);
+  judged.Check(gradient, Category::kGradient, Evidence::kCall, Role::kAllReduceBuffer);
+  judged.Check(bucket, Category::kCommBuffer, Evidence::kCall, Role::kAllReduceBuffer);
+}
+
 TEST_CASE("a buffer of a collective has the role that says most") {
   TestJob job(true);
   job.Enter(PhaseKind::kForward, 0);
@@ -327,6 +341,42 @@ TEST_CASE("lifetimes alone tell the categories of a plain job") {
   judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
 }
 
+// Three steps of a job that keeps its weights, frozen ones, and copies.
+Judged JobWithCopies(const std::vector<std::uint64_t>& sizes, const std::vector<std::uint64_t>& copies) {
+  TestJob job(/*agent=*/false);
+  for (const std::uint64_t size : sizes) job.Allocate(size);
+  job.Allocate(8192);
+  for (const std::uint64_t size : copies) job.Allocate(size);
+  for (int step = 0; step < 3; ++step) {
+    const auto activation = job.Allocate(1024);
+    std::vector<std::uint64_t> gradients;
+    for (const std::uint64_t size : sizes) gradients.push_back(job.Allocate(size, 0, true));
+    job.Free(activation, 1024, 0, true);
+    for (const std::uint64_t gradient : gradients) job.Free(gradient, 0);
+  }
+  return Judged(job);
+}
+
+TEST_CASE("what is there twice of every size that gradients have is a copy of the weights") {
+  const auto at = [](std::uint64_t number) { return TestJob::kSegment + (number << 24); };
+  const Judged copied = JobWithCopies({4096, 2048, 2048}, {4096, 2048, 2048});
+  for (const std::uint64_t weight : {1, 2, 3, 4}) copied.Check(at(weight), Category::kParameter, Evidence::kLifetime);
+  for (const std::uint64_t copy : {5, 6, 7}) {
+    copied.Check(at(copy), Category::kBuffer, Evidence::kLifetime, Role::kStateOfProgram);
+  }
+  const Judged other = JobWithCopies({4096, 2048, 2048}, {4096, 2048});  // less than a whole copy is none
+  for (const std::uint64_t weight : {1, 4, 5, 6}) other.Check(at(weight), Category::kParameter, Evidence::kLifetime);
+
+  // Large blocks are of about the size that was asked for.
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const Judged large = JobWithCopies({4096, 3 * kMiB, 9 * kMiB}, {4096, 3 * kMiB + 4096, 9 * kMiB + kMiB / 2});
+  for (const std::uint64_t copy : {5, 6, 7}) {
+    large.Check(at(copy), Category::kBuffer, Evidence::kLifetime, Role::kStateOfProgram);
+  }
+  const Judged frozen = JobWithCopies({4096, 3 * kMiB, 9 * kMiB}, {4096, 3 * kMiB, 3 * kMiB, 9 * kMiB});
+  for (const std::uint64_t weight : {5, 6, 7, 8}) frozen.Check(at(weight), Category::kParameter, Evidence::kLifetime);
+}
+
 // A generator's gradients are given back between the two backwards of a step, a critic's before the first of them.
 TEST_CASE("lifetimes tell the categories where two models take turns") {
   TestJob job(/*agent=*/false);
@@ -351,6 +401,31 @@ TEST_CASE("lifetimes tell the categories where two models take turns") {
   judged.Check(of_critic, Category::kGradient, Evidence::kLifetime);
   judged.Check(state_of_critic, Category::kOptimizerState, Evidence::kLifetime);
   judged.Check(state_of_generator, Category::kOptimizerState, Evidence::kLifetime);
+}
+
+TEST_CASE("by lifetime, what a backward node makes for itself is told from what it passes on") {
+  TestJob job(/*agent=*/false);
+  job.Allocate(4096);
+  std::uint64_t scratch = 0, within_scratch = 0, passed_on = 0, last = 0;
+  for (int step = 0; step < 3; ++step) {
+    const auto activation = job.Allocate(1024);
+    const auto gradient = job.Allocate(4096, 0, true);
+    passed_on = job.Allocate(2048, 0, true);
+    scratch = job.Allocate(8192, 0, true);
+    within_scratch = job.Allocate(512, 0, true);
+    job.Free(within_scratch, 512, 0, true);
+    job.Free(scratch, 8192, 0, true);
+    job.Free(activation, 1024, 0, true);  // the node ends
+    last = job.Allocate(2048, 0, true);
+    job.Free(passed_on, 2048, 0, true);
+    job.Free(last, 2048, 0, true);
+    job.Free(gradient, 4096);
+  }
+  const Judged judged(job);
+  judged.Check(scratch, Category::kTemporary, Evidence::kLifetime);
+  judged.Check(within_scratch, Category::kTemporary, Evidence::kLifetime);
+  judged.Check(passed_on, Category::kActivationGradient, Evidence::kLifetime);
+  judged.Check(last, Category::kActivationGradient, Evidence::kLifetime);
 }
 
 TEST_CASE("blocks that an all-gather's output is copied to are gathered parameters, though nobody says so") {
