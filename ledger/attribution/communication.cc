@@ -93,6 +93,7 @@ class Bookkeeper {
   }
 
   void AddBuffers() {
+    if (rows_.empty()) return;
     std::vector<std::uint64_t> bytes(lives_.facts.size());
     for (const Life& life : lives_.lives) bytes[life.facts] = life.bytes;
     for (Row& row : rows_) {

@@ -5,6 +5,9 @@
 namespace ledger::attribution {
 
 void InferGradientsInBuckets(const PhaseTimeline& phases, DeviceLives& lives) {
+  const bool reduced = std::any_of(lives.facts.begin(), lives.facts.end(),
+                                   [](const Facts& facts) { return facts.role == Role::kAllReduceBuffer; });
+  if (!reduced) return;
   const auto later = [&](const Life& life) { return phases.intervals()[life.begin_phase].step != 0; };
   const bool steps = std::any_of(lives.lives.begin(), lives.lives.end(), later);
   const bool made = std::any_of(lives.lives.begin(), lives.lives.end(),
