@@ -1,9 +1,6 @@
 // Gathered parameters of a sharded model, where nobody names them.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "ledger/attribution/lives.h"
 #include "ledger/format/ledger_file.h"
 
