@@ -70,6 +70,21 @@ TEST_CASE("a name counts for the whole life, however late it comes, and outweigh
   CHECK(judged.Name(gradient) == "layers.0.weight");
 }
 
+TEST_CASE("a copy of the weights was taken for a model until it was known what is trained") {
+  TestJob job(true);
+  const auto teacher = job.Allocate(2048), weight = job.Allocate(2048);
+  job.Name(teacher, NameCategory::kParameter, "0.weight");
+  job.Name(weight, NameCategory::kBuffer, "0.weight");
+  job.Name(weight, NameCategory::kParameter, "0.weight");
+  const std::uint32_t key = job.ledger.Text("copy of parameters");
+  job.Name(teacher, NameCategory::kBuffer, "0.weight");
+  job.ledger.At<record::Name>(job.ledger.slots() - 1).key = key;
+  job.Name(teacher, NameCategory::kParameter, "0.weight");
+  const Judged judged(job);
+  judged.Check(teacher, Category::kBuffer, Evidence::kNamed);
+  judged.Check(weight, Category::kParameter, Evidence::kNamed);
+}
+
 TEST_CASE("what a model made is an activation, though another model is called with it") {
   TestJob job(true);
   const auto module = job.Scope(0, "generator", record::kScopeModule, Layer::kAgent);

@@ -34,11 +34,16 @@ int Rank(NameCategory category) {
   }
 }
 
-bool Outranks(NameCategory category, NameCategory earlier) {
+// Which models are trained is known after the first step. Until then, one that was called is taken for one of them.
+bool IsCopyOfParameters(const record::Name& name) { return name.category == NameCategory::kBuffer && name.key != 0; }
+
+bool Outranks(const record::Name& name, const record::Name& earlier) {
   // FSDP puts whole parameters into the place of their shards. A look at the models finds them there, and calls them
   // theirs.
-  if (category == NameCategory::kParameter && earlier == NameCategory::kGatheredParameter) return false;
-  return Rank(category) > Rank(earlier);
+  if (name.category == NameCategory::kParameter && earlier.category == NameCategory::kGatheredParameter) return false;
+  if (name.category == NameCategory::kParameter && IsCopyOfParameters(earlier)) return false;
+  if (IsCopyOfParameters(name) && earlier.category == NameCategory::kParameter) return true;
+  return Rank(name.category) > Rank(earlier.category);
 }
 
 std::pair<Role, Role> RolesOf(record::Operation operation) {  // of what is sent and what is received
@@ -286,7 +291,7 @@ void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
   }
   if (facts->owner == kNever) facts->owner = owned_by;
   Mentions(ordinal, facts, owned_by, slot);
-  if (facts->name == kNever || Outranks(name.category, file_.slots()[facts->name].As<record::Name>().category)) {
+  if (facts->name == kNever || Outranks(name, file_.slots()[facts->name].As<record::Name>())) {
     facts->name = slot;
   }
 }
