@@ -1,6 +1,6 @@
 """Training programs out of public libraries: models as they are published, made small, with random weights and data.
 
-No rule of attribution was made with these in view. Each trains a few steps and says, at a few instants, what it knows to be where.
+No rule of attribution was made with these in view before they were measured first (docs/agreement.md). Each trains a few steps and says, at a few instants, what it knows to be where.
 """
 
 import contextlib

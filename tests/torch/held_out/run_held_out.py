@@ -3,7 +3,7 @@
     run_held_out.py --build DIR --scratch DIR --python PYTHON [NAME...]
 
 PYTHON is an interpreter that has these packages beside the PyTorch that the build's op adapter is for. It is not part of the tests, since
-they would have to be downloaded. Each program runs twice, as it is and with libledger.so alone; the table of docs/agreement.md is printed.
+they would have to be downloaded. Each program runs twice, as it is and with libledger.so alone; the rows of docs/agreement.md are printed.
 Status 0: all checks hold; 1: some do not.
 """
 
