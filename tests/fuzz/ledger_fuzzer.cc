@@ -42,7 +42,8 @@ std::vector<std::byte> WithHeader(const std::uint8_t* data, std::size_t size) {
 void Consume(const LedgerFile& file) {
   const ledger::replay::Truth truth{{{}}, {{"step 0", 0, {{0x1000, 512, 0}}, {}}}};
   const ledger::replay::Analysis analysis(file, ledger::replay::OptionsFor(file, truth));
-  const auto run = ledger::report::BuildRun({ledger::report::BuildRank(analysis, {CheckTruth(analysis, truth), ledger::report::InstantChoice{}})});
+  const auto run = ledger::report::BuildRun({ledger::report::BuildRank(
+      analysis, {.more = CheckTruth(analysis, truth), .at = ledger::report::InstantChoice{}, .device = 0})});
   ledger::report::ToText(run, {});
   ledger::report::ToJson(run, {.blocks = true});
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(file.slots().size(), kMaxDescribed); ++i) {
