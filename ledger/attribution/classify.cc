@@ -154,8 +154,10 @@ class Classifier {
   }
 
   std::optional<Verdict> ByGraph(const Life& life, const Facts& facts) const {
+    // A leaf that is saved as a view of itself is known by its gradient.
+    const bool leaf = facts.saved_as_leaf || (facts.has_gradient && SpansSteps(life));
+    if (leaf && !DiesInNextBackward(life)) return Verdict{Category::kParameter, Evidence::kGraph};
     if (facts.saved == kNever && facts.packed == kNever) return std::nullopt;
-    if (facts.saved_as_leaf && !DiesInNextBackward(life)) return Verdict{Category::kParameter, Evidence::kGraph};
     const PhaseKind born = BornIn(life);
     if (born == PhaseKind::kBackward || ScopeOf(life).recompute) {
       return Verdict{Category::kRecomputedActivation, Evidence::kGraph};
@@ -211,10 +213,15 @@ class Classifier {
 
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
     if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
-    if (facts.recompute) return {Category::kTemporary, evidence};
+    const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
+    if (facts.recompute) {
+      // What the graph saves of it is known by the graph, where that is observed. Otherwise: by being still there when
+      // the region has run again.
+      const bool kept = !scopes_.nodes_observed() && !scopes_.Get(freed_in).recompute;
+      return {kept ? Category::kRecomputedActivation : Category::kTemporary, evidence};
+    }
     if (!scopes_.nodes_observed()) return MadeAndGoneInBackward(life, evidence);
     if (facts.backward == 0) return {Category::kTemporary, evidence};
-    const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
     const bool within_node = scopes_.Inside(freed_in, facts.backward);
     return {within_node ? Category::kTemporary : Category::kActivationGradient, evidence};
   }

@@ -99,6 +99,27 @@ TEST_CASE("what a model made is an activation, though another model is called wi
   judged.Check(made, Category::kSavedActivation, Evidence::kGraph);
 }
 
+TEST_CASE("what has a gradient and lives on is a parameter, whether the graph saves it itself or as a view") {
+  TestJob job(false);
+  const auto weight = job.Allocate(2048), bias = job.Allocate(512), batch = job.Allocate(1024);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    job.Enter(PhaseKind::kForward, step);
+    job.Save(weight);
+    job.Save(batch);
+    job.Enter(PhaseKind::kBackward, step);
+    const auto of_weight = job.Allocate(2048, 0, true), of_bias = job.Allocate(512, 0, true);
+    job.Name(of_weight, NameCategory::kGradient, "", weight);
+    job.Name(of_bias, NameCategory::kGradient, "", bias);
+    job.Enter(PhaseKind::kOptimizer, step);
+    job.Free(of_weight, 2048);
+    job.Free(of_bias, 512);
+  }
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kGraph);
+  judged.Check(bias, Category::kParameter, Evidence::kGraph);
+  judged.Check(batch, Category::kInput, Evidence::kGraph);
+}
+
 TEST_CASE("a gradient of a gathered parameter is unsharded") {
   TestJob job(true);
   const auto gathered = job.Allocate(2048), gradient = job.Allocate(2048);

@@ -276,19 +276,23 @@ void LifeCollector::Mentions(std::int8_t ordinal, const Facts* facts, std::uint6
       {slot, owner, facts == nullptr ? 0 : static_cast<std::uint32_t>(facts - lives->facts.data())});
 }
 
+std::uint64_t LifeCollector::OwnerOf(const record::Name& name) {
+  if (name.belongs_to == 0) return kNever;
+  if (name.category == record::NameCategory::kGradient) {
+    if (Facts* const facts = FactsAt(name.commit.device, name.belongs_to)) facts->has_gradient = true;
+  }
+  Device* const device = devices_[static_cast<std::size_t>(name.commit.device)].get();
+  const Life* const owner = device == nullptr ? nullptr : Find(*device, name.belongs_to);
+  return owner == nullptr ? kNever : static_cast<std::uint64_t>(owner - device->lives.lives.data());
+}
+
 void LifeCollector::ApplyName(const record::Name& name, std::uint64_t slot) {
   const std::int8_t ordinal = name.commit.device;
   if (ordinal < 0) return;  // host memory
+  const std::uint64_t owned_by = OwnerOf(name);
   Facts* const facts = FactsAt(ordinal, name.address);
   if (facts == nullptr) return Miss(&Unplaced::names, slot);
   ++facts->names;
-  std::uint64_t owned_by = kNever;
-  if (name.belongs_to != 0) {
-    Device& device = At(ordinal);
-    if (const Life* owner = Find(device, name.belongs_to)) {
-      owned_by = static_cast<std::uint64_t>(owner - device.lives.lives.data());
-    }
-  }
   if (facts->owner == kNever) facts->owner = owned_by;
   Mentions(ordinal, facts, owned_by, slot);
   if (facts->name == kNever || Outranks(name, file_.slots()[facts->name].As<record::Name>())) {

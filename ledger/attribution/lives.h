@@ -52,6 +52,7 @@ struct Facts {
   std::uint32_t names = 0;
   Role role = Role::kNone;  // in that collective
   bool saved_as_leaf = false;
+  bool has_gradient = false;  // a gradient was said to belong to it
 };
 
 // A record that spoke of a block: a name, or a collective once for each of its buffers.
@@ -122,6 +123,8 @@ class LifeCollector {
   // Null where there is none.
   Facts* FactsAt(std::int8_t device, std::uint64_t address);
   void Miss(std::uint64_t Unplaced::*kind, std::uint64_t slot);
+  // Index of the life of the block that a name says its own belongs to; kNever: none.
+  std::uint64_t OwnerOf(const record::Name& name);
   void Mentions(std::int8_t device, const Facts* facts, std::uint64_t owner, std::uint64_t slot);
   void ApplyName(const record::Name& name, std::uint64_t slot);
   void ApplyTag(const record::Tag& tag, std::uint64_t slot, bool set);
