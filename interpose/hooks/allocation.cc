@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "interpose/core/pinned_memory.h"
 #include "interpose/core/process.h"
 #include "interpose/core/thread_state.h"
 #include "interpose/core/workspace_table.h"
@@ -28,6 +29,8 @@ std::uint32_t CallText(Entry entry) {
 bool OnHost(Memory memory) {
   return memory == Memory::kHost || memory == Memory::kHostRegistered || memory == Memory::kPhysicalHost;
 }
+
+bool IsPinned(const Piece& piece) { return piece.memory == Memory::kHost || piece.memory == Memory::kHostRegistered; }
 
 // Does a call about this memory change how much of the device is in use at once?
 bool IsPhysical(Memory memory, Kind kind) {
@@ -80,12 +83,14 @@ void NoteAllocation(const Site& site, int result, const Piece& piece) {
   record::Allocation record = Fill(site, succeeded ? piece.kind : Kind::kAllocFailed, result, piece, device);
   if (succeeded && IsPhysical(piece.memory, piece.kind)) record.device_used = DeviceUsed(device);
   Append(record);
+  if (succeeded && IsPinned(piece)) NotePinned(piece.address);
 }
 
 bool NoteFree(const Site& site, const Piece& piece) {
   if (piece.address == 0 || !Active()) return false;
   ErrnoSaver errno_saver;
   ForgetWorkspace(piece.address);
+  if (IsPinned(piece)) ForgetPinned(piece.address);
   record::Allocation record = Fill(site, piece.kind, 0, piece, record::kNoDevice);
   Append(record);
   return true;

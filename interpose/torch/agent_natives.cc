@@ -3,8 +3,10 @@
 #include <string_view>
 
 #include "interpose/core/definitions.h"
+#include "interpose/core/pinned_memory.h"
 #include "interpose/core/recorder.h"
 #include "interpose/torch/adapter_host.h"
+#include "interpose/torch/layers.h"
 #include "interpose/torch/module_calls.h"
 #include "interpose/torch/profiler_ranges.h"
 #include "interpose/torch/scope_frames.h"
@@ -18,6 +20,7 @@ using record::Layer;
 
 constinit const python::Api* g_api = nullptr;
 constinit Object* g_out_of_memory = nullptr;
+constinit Object* g_pinned_memory = nullptr;
 constinit Object* g_context = nullptr;
 
 // The arguments of one call. A missing or wrong one reads as 0 or as the empty text: the agent is ours.
@@ -162,6 +165,18 @@ Object* KeepOutOfMemoryCallback(Object*, Object* const* values, std::intptr_t co
   return Number(0);
 }
 
+// pinned_lately(address) → 0 or 1
+Object* WasPinnedLately(Object*, Object* const* values, std::intptr_t count) {
+  return Number(PinnedLately(Arguments(values, count).Number(0)) ? 1 : 0);
+}
+
+// on_pinned_memory(callable)
+Object* KeepPinnedMemoryCallback(Object*, Object* const* values, std::intptr_t count) {
+  Keep(Arguments(values, count).Any(0), &g_pinned_memory);
+  SetPinnedObserver(RequestPinnedNames);
+  return Number(0);
+}
+
 // on_context(callable): it is given the context object of each function written in Python whose node is complete
 Object* KeepContextCallback(Object*, Object* const* values, std::intptr_t count) {
   Keep(Arguments(values, count).Any(0), &g_context);
@@ -185,6 +200,8 @@ constinit python::MethodDef g_methods[] = {
     {"saved", GiveSavedTensor, python::kFastCall, nullptr},
     {"setting", GiveSetting, python::kFastCall, nullptr},
     {"on_out_of_memory", KeepOutOfMemoryCallback, python::kFastCall, nullptr},
+    {"pinned_lately", WasPinnedLately, python::kFastCall, nullptr},
+    {"on_pinned_memory", KeepPinnedMemoryCallback, python::kFastCall, nullptr},
     {"on_context", KeepContextCallback, python::kFastCall, nullptr},
 };
 
@@ -208,6 +225,8 @@ python::Object* NewAgentNatives(const python::Api& api) {
 }
 
 python::Object* OutOfMemoryCallback() { return g_out_of_memory; }
+
+python::Object* PinnedMemoryCallback() { return g_pinned_memory; }
 
 void TellContext(void* context) {
   if (g_context == nullptr || context == nullptr) return;

@@ -11,6 +11,9 @@ python::Object* NewAgentNatives(const python::Api& api);
 // What the agent wants to have called when the allocator gives up, or null.
 python::Object* OutOfMemoryCallback();
 
+// What to call when host memory was pinned; null: nothing.
+python::Object* PinnedMemoryCallback();
+
 // Tells the agent of the context object of a function whose node is complete. The interpreter's lock is held; the object
 // is borrowed for the call.
 void TellContext(void* context);

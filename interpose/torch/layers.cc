@@ -129,13 +129,21 @@ int LoadLayersPending(void*) {
   return 0;
 }
 
-int SayNamesPending(void*) {
+int CallPending(Object* callback) {
   const Api* const api = python::Find();
-  Object* const callback = OutOfMemoryCallback();
   if (api == nullptr || callback == nullptr) return 0;
   const ExceptionSaver exception_saver(*api);
   python::Discard(*api, api->PyObject_CallObject(callback, nullptr));
   return 0;
+}
+
+int SayNamesPending(void*) { return CallPending(OutOfMemoryCallback()); }
+
+constinit std::atomic<bool> g_pinned_names_requested{false};
+
+int SayPinnedNamesPending(void*) {
+  g_pinned_names_requested.store(false);
+  return CallPending(PinnedMemoryCallback());
 }
 
 }  // namespace
@@ -150,6 +158,15 @@ void RequestLayersSlow() {
   }
   // Refused when too many calls are pending: the next block tries again.
   if (api->Py_AddPendingCall(LoadLayersPending, nullptr) != 0) g_layers_requested.store(false);
+}
+
+void RequestPinnedNames() {
+  const ErrnoSaver errno_saver;
+  if (g_pinned_names_requested.exchange(true)) return;
+  const Api* const api = python::Find();
+  if (api == nullptr || api->Py_AddPendingCall(SayPinnedNamesPending, nullptr) != 0) {
+    g_pinned_names_requested.store(false);
+  }
 }
 
 void RequestNames() {

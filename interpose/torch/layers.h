@@ -17,4 +17,7 @@ inline void RequestLayers() {
 // Has the agent say once more what it knows, soon: the allocator has just given up, and the program may end by it.
 void RequestNames();
 
+// Has the agent look for the tensors that host memory was just pinned for, soon.
+void RequestPinnedNames();
+
 }  // namespace ledger

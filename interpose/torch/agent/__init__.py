@@ -8,7 +8,7 @@ or that fails later on, is switched off and named in the ledger (setting `layer.
 
 import types
 
-from . import guard, kept_tensors, modules, names, phases, ranges
+from . import guard, kept_tensors, modules, names, phases, pinned_memory, ranges
 
 
 def start(native):
@@ -22,5 +22,6 @@ def start(native):
         ("names", lambda: names.install(functions, known)),
         ("contexts", lambda: kept_tensors.observe_contexts(functions)),
         ("ranges", lambda: ranges.install(functions)),
+        ("pinned_memory", lambda: pinned_memory.install(functions)),
     ):
         guard.attempt(functions, part, install)
