@@ -94,15 +94,16 @@ def out_of_memory_holder(case, job, last):
         same(f"{mark}: torch's own figure", instant["bytes"], looks[mark]["allocated"])
 
 
-def graph_pools(case, job, pools):
-    """A line for each pool of CUDA graphs, as torch's own snapshot has them."""
+def graph_pools(case, job, expected):
+    """A line for each pool of CUDA graphs, as torch's own snapshot has them; (pools, MiB reserved and allocated, if known)."""
+    pools, *sizes = expected
     facts = case.facts(job)
     look = facts["looks"]["captured"]
     same("torch's pools", len(facts["pools"]), pools)
     same("torch's figures after the replay", facts["looks"]["replayed"], look)
     instant = case.at(job, "mark:captured")[0]
     said = {pool["name"]: [pool["reserved"], pool["allocated"]] for pool in instant["private_pools"]}
-    same("pools", said, {f"private pool {name}": sizes for name, sizes in facts["pools"].items()})
+    same("pools", said, {f"private pool {name}": bytes_ for name, bytes_ in facts["pools"].items()})
     for pool in instant["private_pools"]:
         free = pool["pending_free"] + pool["inactive_split"] + pool["cached_segments"]
         same(f"{pool['name']}: its lines add up", pool["allocated"] + free, pool["reserved"])
@@ -112,6 +113,7 @@ def graph_pools(case, job, pools):
     same("free in private pools", accounts["private_pools_free"], in_pools)
     reserved = sum(accounts[name] for name in ("allocated", "pending_free", "inactive_split", "cached_segments", "private_pools_free"))
     same("reserved", reserved, look["reserved"])
+    same("MiB reserved and allocated", [round(size / MIB) for size in (reserved, instant["bytes"])][: len(sizes)], sizes)
     lines = re.findall(r"^ +private pool (\S+) ", case.text(job, "--at", "mark:captured"), re.MULTILINE)
     same("lines of the text", lines, sorted(facts["pools"]))
 
@@ -150,7 +152,11 @@ CASES = {
     "two_devices": (two_devices, {"two_devices": {0: 1536 * MIB, 1: 512 * MIB}}),
     "stages_on_two_devices": (stages_on_two_devices, {"stages_on_two_devices": (3, 1)}),
     "out_of_memory_holder": (out_of_memory_holder, {"handled": ("handler ends", "handled"), "kept": ("handled", "forgotten")}),
-    "graph_pools": (graph_pools, {"own_pools": 8, "shared_pool": 1, "own_pools_lagging": 8, "shared_pool_lagging": 1}),
+    "graph_pools": (
+        graph_pools,
+        {"own_pools": (8,), "shared_pool": (1,), "own_pools_lagging": (8,), "shared_pool_lagging": (1,)}
+        | {"signatures_own_pools": (8, 2358, 176), "signatures_shared_pool": (1, 644, 176)},
+    ),
     "pinned_host_memory": (
         pinned_host_memory,
         {

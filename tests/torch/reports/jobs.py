@@ -56,7 +56,7 @@ CASES = {
     "two_devices": {"two_devices": Job(allocator_jobs.two_devices)},
     "stages_on_two_devices": {"stages_on_two_devices": Job(allocator_jobs.stages_on_two_devices)},
     "out_of_memory_holder": each(allocator_jobs.FAILURES, environment={"SIMGPU_MEMORY": str(6 << 30)}),
-    "graph_pools": both_ways(allocator_jobs.GRAPHS, allocator_jobs.GRAPHS),
+    "graph_pools": both_ways(allocator_jobs.GRAPHS, allocator_jobs.GRAPHS) | each(allocator_jobs.SIGNATURES),
     "pinned_host_memory": PINNED,
 }
 
