@@ -13,7 +13,6 @@ if(LEDGER_TORCH_DIR)
   # Another release in the same place changes its version file, which then repeats the configuration.
   set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     ${LEDGER_TORCH_DIR}/version.py ${CMAKE_CURRENT_LIST_DIR}/torch_symbols.py)
-  file(REMOVE_RECURSE ${SIMGPU_TORCH_SYMBOLS})
   execute_process(
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/torch_symbols.py
       --torch ${LEDGER_TORCH_DIR} --out ${SIMGPU_TORCH_SYMBOLS}

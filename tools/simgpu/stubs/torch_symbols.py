@@ -12,6 +12,7 @@ needs, undefined symbols), so another release of torch or another major version 
 import argparse
 import glob
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -89,17 +90,27 @@ def write(torch, folder):
             if base := owner(name, node, nodes):
                 symbols.setdefault(base, set()).add((name, node))
 
-    os.makedirs(folder, exist_ok=True)
+    lists = {
+        "sonames.txt": [f"{base} {soname}" for base, soname in sorted(sonames.items())],
+        "versions.txt": [f"{package} {version}" for package, version in sorted(pinned_versions(torch).items())],
+    }
     for base, wanted in symbols.items():
         # Where a library has nodes, a reference without one is satisfied by any node: the library's usual one.
         has_nodes = any(node for _, node in wanted)
-        with open(os.path.join(folder, f"{base}.txt"), "w", encoding="utf-8") as out:
-            out.writelines(f"{name}\n" if has_nodes and not node else f"{name}@{node}\n"
-                           for name, node in sorted(wanted))
-    with open(os.path.join(folder, "sonames.txt"), "w", encoding="utf-8") as out:
-        out.writelines(f"{base} {soname}\n" for base, soname in sorted(sonames.items()))
-    with open(os.path.join(folder, "versions.txt"), "w", encoding="utf-8") as out:
-        out.writelines(f"{package} {version}\n" for package, version in sorted(pinned_versions(torch).items()))
+        lists[f"{base}.txt"] = [name if has_nodes and not node else f"{name}@{node}" for name, node in sorted(wanted)]
+    replace_files(pathlib.Path(folder), {name: "".join(f"{line}\n" for line in lines) for name, lines in lists.items()})
+
+
+def replace_files(folder, contents):
+    """Makes these all the files of the folder. What is the same already is left alone: nothing has to be built anew then."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in contents:
+            path.unlink()
+    for name, text in contents.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def main():
