@@ -167,6 +167,7 @@ class Classifier {
       if (facts.saved != kNever || ReachesBackward(life)) return Verdict{Category::kInput, Evidence::kGraph};
       return std::nullopt;
     }
+    if (PrecedesActivations(life)) return Verdict{Category::kInput, Evidence::kGraph};
     if (facts.saved != kNever) return Verdict{Category::kSavedActivation, Evidence::kGraph};
     // Hooks took it over. What is alive in backward all the same is kept by them: the boundary of a checkpoint.
     if (ReachesBackward(life)) return Verdict{Category::kSavedActivation, Evidence::kGraph, Role::kCheckpointBoundary};

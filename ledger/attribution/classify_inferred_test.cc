@@ -43,6 +43,26 @@ TEST_CASE("lifetimes alone tell the categories of a plain job") {
   judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
 }
 
+TEST_CASE("what the graph saves before an inferred forward's first activation is its data") {
+  TestJob job(/*agent=*/false);
+  job.Allocate(4096);
+  std::uint64_t batch = 0, activation = 0, earlier_batch = 0;
+  for (int step = 0; step < 3; ++step) {
+    earlier_batch = batch;
+    batch = job.Allocate(1024);
+    if (step != 0) job.Free(earlier_batch, 1024);
+    activation = job.Allocate(2048);
+    job.Save(batch);
+    job.Save(activation);
+    const auto gradient = job.Allocate(4096, 0, true);
+    job.Free(activation, 2048, 0, true);
+    job.Free(gradient, 4096);
+  }
+  const Judged judged(job);
+  judged.Check(earlier_batch, Category::kInput, Evidence::kGraph);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kGraph);
+}
+
 // Three steps of a job that keeps its weights, frozen ones, and copies.
 Judged JobWithCopies(const std::vector<std::uint64_t>& sizes, const std::vector<std::uint64_t>& copies) {
   TestJob job(/*agent=*/false);
