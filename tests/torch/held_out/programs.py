@@ -485,10 +485,10 @@ def run(program):
 
 
 def main():
-    """FOLDER NAME...: each in processes of its own, forks of this one. Prints a line for each that fails; the status is their number."""
+    """FOLDER [NAME...], all without a name: each in processes of its own, forks of this one. Prints a line for each that fails; the status is their number."""
     with contextlib.suppress(ImportError):  # once for all of them
         import diffusers.training_utils, lightning, peft, timm, torchvision, transformers  # noqa: E401, F401
-    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(PROGRAMS)
     failed = 0
     for name in names:
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(DEVICES.get(name, 1))))}  # libraries take all that they see
