@@ -1,12 +1,16 @@
 #include "tools/simgpu/driver/stream.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <memory>
+#include <new>
+#include <set>
 
 #include "tools/simgpu/driver/graph.h"
+#include "tools/simgpu/driver/heap.h"
 #include "tools/simgpu/driver/pool.h"
 
 namespace simgpu {
@@ -18,9 +22,33 @@ constexpr int kQueriesUntilDone = 8;
 
 std::uint64_t operations = 0;
 
-std::unordered_set<Stream*>& Known() {
-  static auto* known = new std::unordered_set<Stream*>;
+std::set<Stream*>& Known() {
+  static auto* known = new std::set<Stream*>;
   return *known;
+}
+
+// Streams lie side by side, the lowest free place first, so that the order of their handles is that in which they were
+// made. PyTorch keeps its cached segments by the handles of their streams, and gives them back in that order: with
+// handles out of the program's heap, two runs of a job would do so in two orders.
+ChunkHeap& Places() {
+  static auto* places = new ChunkHeap;
+  return *places;
+}
+
+constexpr std::size_t kPlaceBytes = (sizeof(Stream) + 63) / 64 * 64;
+constexpr std::size_t kChunkBytes = 4096 * kPlaceBytes;
+
+Stream* NewPlace() {
+  std::uintptr_t place = Places().Allocate(kPlaceBytes);
+  if (place == 0) {
+    // Below device memory, and so the same in every run; elsewhere, if something is there.
+    void* const wanted = reinterpret_cast<void*>(0x1f0000000000 + Places().total_bytes());
+    void* const chunk = mmap(wanted, kChunkBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (chunk == MAP_FAILED) throw std::bad_alloc();
+    Places().AddChunk({reinterpret_cast<std::uintptr_t>(chunk), kChunkBytes});
+    place = Places().Allocate(kPlaceBytes);
+  }
+  return reinterpret_cast<Stream*>(place);
 }
 
 std::uint64_t ThreadId() {
@@ -31,7 +59,8 @@ std::uint64_t ThreadId() {
 
 void Forget(Stream* stream) {
   Known().erase(stream);
-  delete stream;
+  std::destroy_at(stream);
+  Places().Free(reinterpret_cast<std::uintptr_t>(stream), kPlaceBytes);
 }
 
 // In a capture, a stream has no "done" to wait for or ask about: the capture becomes invalid, as in life.
@@ -56,7 +85,7 @@ CUresult Create(CUstream* handle, unsigned flags, int priority) {
 
 Stream* NewStream(Context* context, unsigned flags, int priority) {
   static std::uint32_t last_id = 6;  // the first stream that a program makes has id 13 or so in life; 7 here
-  auto* stream = new Stream{.context = context, .flags = flags, .priority = priority, .id = ++last_id};
+  auto* stream = new (NewPlace()) Stream{.context = context, .flags = flags, .priority = priority, .id = ++last_id};
   *stream->synchronized = operations;
   Known().insert(stream);
   return stream;

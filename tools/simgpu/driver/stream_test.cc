@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,27 @@ TEST_CASE("Streams know what they are") {
   REQUIRE(id != other);
   REQUIRE_OK(cuStreamDestroy(stream));
   REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// PyTorch gives cached segments back in the order of their streams' handles.
+TEST_CASE("The order of handles is that in which streams were made, whatever the heap looks like") {
+  const TestContext context;
+  // Holes of every size that a stream might have; a heap hands out the last one first.
+  std::vector<std::unique_ptr<char[]>> heap;
+  for (std::size_t bytes = 64; bytes <= 1024; bytes += 16) {
+    for (int i = 0; i < 8; ++i) heap.push_back(std::make_unique<char[]>(bytes));
+  }
+  for (std::size_t i = 0; i < heap.size(); i += 2) heap[i].reset();
+  std::vector<CUstream> streams(5000);  // more than one chunk
+  for (CUstream& stream : streams) REQUIRE_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE(std::is_sorted(streams.begin(), streams.end()));
+  REQUIRE(std::set(streams.begin(), streams.end()).size() == streams.size());
+  // The place of one that is gone is the next one's, as with a driver's heap: a handle alone does not tell them apart.
+  const CUstream gone = streams[100];
+  REQUIRE_OK(cuStreamDestroy(gone));
+  REQUIRE_OK(cuStreamCreate(&streams[100], CU_STREAM_NON_BLOCKING));
+  REQUIRE(streams[100] == gone);
+  for (const CUstream stream : streams) REQUIRE_OK(cuStreamDestroy(stream));
 }
 
 TEST_CASE("Host functions run in order, within the call") {
