@@ -124,6 +124,14 @@ void TestLedger::Free(std::int8_t device, std::uint64_t address, record::Memory 
   segments_.erase(segment);
 }
 
+void TestLedger::FreeFailed(std::int8_t device, std::uint64_t address, record::Memory memory) {
+  record::Allocation allocation{};
+  allocation.address = address;
+  allocation.memory = memory;
+  allocation.result = 1;  // CUDA_ERROR_INVALID_VALUE
+  Add(record::Kind::kFree, device, allocation, record::Layer::kRuntime);
+}
+
 void TestLedger::AllocFailed(std::int8_t device, std::uint64_t size, const AllocOptions& options) {
   Add(record::Kind::kAllocFailed, device, MakeAllocation(0, size, options), options.layer);
 }

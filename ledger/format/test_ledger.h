@@ -48,6 +48,8 @@ class TestLedger {
     Alloc(device, address, size, AllocOptions());
   }
   void Free(std::int8_t device, std::uint64_t address, record::Memory memory = record::Memory::kLinear);
+  // The free before it failed.
+  void FreeFailed(std::int8_t device, std::uint64_t address, record::Memory memory);
   void AllocFailed(std::int8_t device, std::uint64_t size, const AllocOptions& options);
   void HandleCreate(std::int8_t device, std::uint64_t handle, std::uint64_t size, const AllocOptions& options);
   void HandleEvent(record::Kind kind, std::int8_t device, std::uint64_t handle);

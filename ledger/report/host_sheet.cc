@@ -67,14 +67,34 @@ class HostReplay {
   replay::Anomalies anomalies_;
 };
 
-// Bytes of what was said to lie in host memory, by address.
+// What was said to lie in host memory: bytes by the slot of the allocation that they lie in. An address is handed out
+// again once it is free, so a name belongs to what lives there when it is said; one that comes late belongs to nothing.
 std::map<std::uint64_t, std::uint64_t> NamedOnHost(const LedgerFile& file) {
   std::map<std::uint64_t, std::uint64_t> named;
-  for (const format::Slot& slot : file.slots()) {
-    if (!slot.committed() || slot.kind() != Kind::kName || slot.commit().device >= 0) continue;
-    const auto& name = slot.As<record::Name>();
-    std::uint64_t& bytes = named[name.address];
-    bytes = std::max(bytes, name.bytes);
+  struct Life {
+    std::uint64_t slot;
+    bool ended;
+  };
+  std::map<std::uint64_t, Life> latest;  // by address
+  const auto slots = file.slots();
+  for (std::uint64_t i = 0; i < slots.size(); ++i) {
+    const format::Slot& slot = slots[i];
+    if (!slot.committed()) continue;
+    if (slot.kind() == Kind::kAlloc || slot.kind() == Kind::kFree) {
+      const auto& allocation = slot.As<record::Allocation>();
+      if (!OnHost(allocation.memory)) continue;
+      if (slot.kind() == Kind::kAlloc) {
+        latest[allocation.address] = {i, false};
+      } else if (const auto life = latest.find(allocation.address); life != latest.end()) {
+        life->second.ended = allocation.result == 0;  // a free that failed is taken back
+      }
+    } else if (slot.kind() == Kind::kName && slot.commit().device < 0) {
+      const auto& name = slot.As<record::Name>();
+      const auto life = latest.find(name.address);
+      if (life == latest.end() || life->second.ended) continue;
+      std::uint64_t& bytes = named[life->second.slot];
+      bytes = std::max(bytes, name.bytes);
+    }
   }
   return named;
 }
@@ -89,7 +109,7 @@ class Sheet {
     HostAccount& account = AccountOf(live.memory, record.owner);
     account.bytes += live.bytes;
     ++account.allocations;
-    const auto name = named_.find(record.address);
+    const auto name = named_.find(live.slot);
     if (name != named_.end()) {
       account.requested = account.requested.value_or(0) + std::min(name->second, live.bytes);
     } else {

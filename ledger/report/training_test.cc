@@ -174,6 +174,50 @@ TEST_CASE("host memory has accounts by kind and owner, which add up to its maxim
   CHECK_FALSE(sheet.accounts[1].requested.has_value());
 }
 
+TEST_CASE("a name of host memory is one of what lives there when it is said") {
+  TestLedger ledger;
+  ledger.BlockAlloc(0, 0x1000, 512);
+  const auto host = [&](std::uint64_t bytes) {
+    ledger.Alloc(record::kNoDevice, 0x10000, bytes,
+                 {.owner = "libtorch_cuda.so", .call = "cudaHostAlloc", .memory = Memory::kHost});
+  };
+  const auto name = [&] { Name(ledger, record::kNoDevice, 0x10000, NameCategory::kOptimizerState, 3000, 750); };
+  const auto requested = [&] {
+    const auto file = *ledger.Read();
+    const HostSheetReport sheet = BuildHostSheet(file);
+    REQUIRE(sheet.accounts.size() == 1);
+    return sheet.accounts[0].requested;
+  };
+  host(4096);
+  SECTION("of its own") {
+    name();
+    CHECK(requested() == 3000);
+  }
+  SECTION("said when a free had failed") {
+    ledger.Free(record::kNoDevice, 0x10000, Memory::kHost);
+    ledger.FreeFailed(record::kNoDevice, 0x10000, Memory::kHost);
+    name();
+    CHECK(requested() == 3000);
+  }
+  SECTION("not of what lay at the address before") {
+    name();
+    ledger.Free(record::kNoDevice, 0x10000, Memory::kHost);
+    host(8192);
+    CHECK_FALSE(requested().has_value());
+  }
+  SECTION("not of what lies there afterwards") {
+    ledger.Free(record::kNoDevice, 0x10000, Memory::kHost);
+    host(2048);
+    name();
+    CHECK_FALSE(requested().has_value());
+  }
+  SECTION("nor said too late") {
+    ledger.Free(record::kNoDevice, 0x10000, Memory::kHost);
+    name();
+    CHECK_FALSE(requested().has_value());
+  }
+}
+
 TEST_CASE("host memory is summed for each node") {
   RunReport run;
   for (const char* const host : {"a", "b", "a"}) {
