@@ -1,5 +1,7 @@
 """Jobs that put questions to the caching allocator, to its pools and to pinned memory."""
 
+import gc
+
 import torch
 from torch import nn
 from witness import MIB, look, mark, tell, tensor
@@ -171,9 +173,13 @@ def pinned(sizes=(64, 160, 262.5, 320)):
     tell(host=torch.cuda.host_memory_stats())
 
 
-def registered():
-    """Memory of the program's own, which it registers."""
+def registered(late=False):
+    """Memory of the program's own, which it registers; `late`: when the interpreter counts it among what is old."""
+    torch.ones(1, device="cuda")
+    gc.collect()
     own = torch.zeros(3 * MIB, dtype=torch.uint8)
+    if late:
+        gc.collect()
     torch.cuda.check_error(torch.cuda.cudart().cudaHostRegister(own.data_ptr(), own.nbytes, 0))
     look("pinned")
     torch.cuda.check_error(torch.cuda.cudart().cudaHostUnregister(own.data_ptr()))

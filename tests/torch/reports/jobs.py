@@ -43,6 +43,7 @@ PINNED = {
     # Registering touches all pages: a sixteenth of the sizes.
     "registered_by_torch": Job(lambda: allocator_jobs.pinned((4, 10, 16.4, 20)), environment=REGISTERING),
     "registered": Job(allocator_jobs.registered),
+    "registered_late": Job(lambda: allocator_jobs.registered(late=True)),
 }
 
 CASES = {
