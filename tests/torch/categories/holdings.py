@@ -22,9 +22,12 @@ _library = ctypes.PyDLL(None)
 
 
 def locals_of(tensor):
-    """The tensors with memory of their own: a sharded tensor's local part, the parts of a wrapper."""
-    local = getattr(tensor, "_local_tensor", None)
-    return [tensor if local is None else local]
+    """The tensors with memory of their own: a sharded tensor's local part, what a collective that runs will have made."""
+    for attribute in ("_local_tensor", "elem"):
+        inner = getattr(tensor, attribute, None)
+        if isinstance(inner, torch.Tensor):
+            return locals_of(inner)
+    return [tensor]
 
 
 def tensors_of(value, path=""):
@@ -60,11 +63,16 @@ class Holdings:
         self.more_gradients = lambda: []  # → gradients that are not in their parameters
         self.also_saved = lambda: []  # → activations that something else than the graph keeps for backward
         self.knows_recomputed = True  # what regions have run again
+        self.calls = {}  # collectives of the step that is looked at: operation → [calls, bytes of payload]
         self._frames = []
         self._counts = collections.Counter()
         self._parameters = [(name, part) for name, p in model.named_parameters() for part in locals_of(p)]
-        self._places = {name: place(part) for name, part in self._parameters}
+        self._places = {name: place(part) for name, part in self._parameters if part.is_cuda}
         self._looks = []
+
+    def add_parameters(self, named):
+        """Of further models, which the optimizer may not know: [(name, parameter)]."""
+        self._places.update((name, place(part)) for name, parameter in named for part in locals_of(parameter))
 
     def look(self, mark, loss=None, inputs=(), running=False):
         """`running`: a forward is under way, whose latest results may still be saved."""
@@ -73,7 +81,8 @@ class Holdings:
 
         def hold(category, name, tensor):
             if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
-                self._hold(expected, category, name, place(tensor))
+                for part in locals_of(tensor):
+                    self._hold(expected, category, name, place(part))
 
         for name, where in self._places.items():
             self._hold(expected, "parameter", name, where)
@@ -140,6 +149,7 @@ class Holdings:
     def write(self, **facts):
         facts["parameters"] = {name: [part.numel(), part.element_size()] for name, part in self._parameters}
         facts["looks"] = self._looks
+        facts["calls"] = self.calls
         name = f"rank{os.environ.get('RANK', '0')}.holdings.json"
         pathlib.Path(os.environ["LEDGER_DIR"], name).write_text(json.dumps(facts))
 

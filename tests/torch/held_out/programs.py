@@ -3,72 +3,17 @@
 No rule of attribution was made with these in view before they were measured first (docs/agreement.md). Each trains a few steps and says, at a few instants, what it knows to be where.
 """
 
-import contextlib
 import copy
-import functools
 import os
-import pathlib
-import sys
 import weakref
 
 import torch
 import torch.nn.functional as F
+from loop import LOOK_AT, STEPS, VOCABULARY, Optimizers, adamw, classify_loss, images, language_loss, tokens, train
 from torch import nn
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "categories"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import forks  # noqa: E402
-from holdings import Holdings, tensors_of  # noqa: E402
-
-STEPS = 4
-LOOK_AT = 2  # the step that is looked at
-VOCABULARY = 4096
-
-
-def tokens(batch=4, length=256):
-    return torch.randint(VOCABULARY, (batch, length), device="cuda")
-
-
-def images(batch=8, size=128, labels=100):
-    return torch.randn(batch, 3, size, size, device="cuda"), torch.randint(labels, (batch,), device="cuda")
-
-
-def train(model, optimizer, loss_of, batch, microbatches=1, after_step=lambda: None, truth=None, scaler=None, clip=None):
-    """The usual loop. `batch` makes the tensors that `loss_of` takes behind the model."""
-    truth = truth or Holdings(model, optimizer)
-    for step in range(STEPS):
-        for microbatch in range(microbatches):
-            inputs = batch()
-            loss = loss_of(model, *inputs)
-            if step == LOOK_AT:
-                truth.look(f"forward {microbatch} ends", loss=loss, inputs=inputs)
-            (scaler.scale(loss) if scaler else loss).backward()
-            if step == LOOK_AT:
-                truth.look(f"backward {microbatch} ends", inputs=inputs)
-        if clip:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
-        if scaler:
-            scaler.step(optimizer)
-            scaler.update()
-        else:
-            optimizer.step()
-        after_step()
-        if step == LOOK_AT:
-            truth.look("optimizer ends", inputs=inputs)
-        optimizer.zero_grad()
-    truth.write()
-
-
-def language_loss(model, ids):
-    return model(input_ids=ids, labels=ids).loss
-
-
-def classify_loss(model, x, labels):
-    return F.cross_entropy(model(x), labels)
-
-
-def adamw(model, **options):
-    return torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4, **options)
+import forks
+from holdings import Holdings, tensors_of
 
 
 # --- transformers
@@ -309,11 +254,7 @@ def gan():
                            nn.Conv2d(256, 512, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(512, 1, 4)).cuda()
     of_generator, of_critic = (torch.optim.Adam(each.parameters(), lr=2e-4, betas=(0.5, 0.999)) for each in (generator, critic))
 
-    class Both:  # to the one who looks
-        state = property(lambda self: {**of_generator.state, **of_critic.state})
-        param_groups = of_generator.param_groups + of_critic.param_groups
-
-    truth = Holdings(nn.ModuleList([generator, critic]), Both())
+    truth = Holdings(nn.ModuleList([generator, critic]), Optimizers(of_generator, of_critic))
     for step in range(STEPS):
         real, noise = torch.randn(32, 3, 64, 64, device="cuda"), torch.randn(32, 100, 1, 1, device="cuda")
         of_critic.zero_grad()
@@ -419,7 +360,7 @@ def distillation():
     student = torchvision.models.resnet18(num_classes=100).cuda()
     truth = Holdings(student, optimizer := torch.optim.SGD(student.parameters(), lr=0.1, momentum=0.9))
     truth.copies = dict(teacher.named_buffers())
-    truth._places.update({f"teacher.{name}": (p.untyped_storage().data_ptr(), p.untyped_storage().nbytes()) for name, p in teacher.named_parameters()})
+    truth.add_parameters(("teacher." + name, parameter) for name, parameter in teacher.named_parameters())
 
     def loss_of(model, x, labels):
         with torch.no_grad():
@@ -470,34 +411,7 @@ def neox_checkpointed():
 
 
 RANKS = {"accelerate_fsdp2": 2, "ddp_vit": 2}
-DEVICES = RANKS | {"trainer_data_parallel": 2}
+DEVICES = {"trainer_data_parallel": 2}
 PROGRAMS = {function.__name__: function for function in (
     llama, llama_checkpointed, qwen_moe, gpt2, bert, t5, clip, whisper, trainer, trainer_data_parallel, lora, vit, resnet50, convnext, efficientnet, segmentation, diffusion, lstm, gan,
     lightning_module, accelerate_fsdp2, ddp_vit, swin, linear_probe, distillation, momentum_encoder, neox_checkpointed)}
-
-
-def run(program):
-    """Libraries take these variables for those of a launcher, where there is none."""
-    if os.environ["WORLD_SIZE"] == "1":
-        for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
-            del os.environ[variable]
-    program()
-
-
-def main():
-    """FOLDER [NAME...], all without a name: each in processes of its own, forks of this one. Prints a line for each that fails; the status is their number."""
-    with contextlib.suppress(ImportError):  # once for all of them
-        import diffusers.training_utils, lightning, peft, timm, torchvision, transformers  # noqa: E401, F401
-    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(PROGRAMS)
-    failed = 0
-    for name in names:
-        visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(DEVICES.get(name, 1))))}  # libraries take all that they see
-        statuses = forks.run(folder / name, functools.partial(run, PROGRAMS[name]), RANKS.get(name, 1), visible)
-        if any(status != 0 for status in statuses):
-            failed += 1
-            print(f"{name}: ended with status {statuses}", flush=True)
-    sys.exit(failed)
-
-
-if __name__ == "__main__":
-    main()

@@ -73,8 +73,12 @@ class HeldOut:
 
     def launch(self, kind, environment):
         folder = self.scratch / kind
-        settings = {"SIMGPU_DEVICES": "2", "HF_HUB_OFFLINE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"} | environment
-        job = HeldOutJob(self.build, [HERE / "programs.py", folder, *self.names], environment=settings, limit_s=3000, python=self.python)
+        settings = {
+            "SIMGPU_DEVICES": "2", "HF_HUB_OFFLINE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+            "TRITON_CACHE_DIR": str(self.scratch / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # in the job's own process
+        } | environment
+        job = HeldOutJob(self.build, [HERE / "launch.py", folder, *self.names], environment=settings, limit_s=3000, python=self.python)
         outcome = job.run(folder)
         print(outcome.stdout + outcome.stderr, file=sys.stderr)
         require(outcome.status == 0, f"{outcome.status} programs failed")

@@ -1,0 +1,50 @@
+"""Runs programs, one after the other, each in forks of this process: `python launch.py FOLDER [NAME...]`; all without a name.
+
+Ledgers and truth of a program go to FOLDER/NAME. Prints a line for each program that fails; the status is their number.
+"""
+
+import contextlib
+import functools
+import os
+import pathlib
+import sys
+
+import autograd_programs
+import loop_programs
+import memory_programs
+import module_programs
+import optimizer_programs
+import programs
+
+import forks
+
+MODULES = (programs, autograd_programs, optimizer_programs, memory_programs, module_programs, loop_programs)
+PROGRAMS = {name: function for module in MODULES for name, function in module.PROGRAMS.items()}
+RANKS = programs.RANKS
+DEVICES = RANKS | programs.DEVICES
+
+
+def run(program):
+    """Libraries take these variables for those of a launcher, where there is none."""
+    if os.environ["WORLD_SIZE"] == "1":
+        for variable in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            del os.environ[variable]
+    program()
+
+
+def main():
+    with contextlib.suppress(ImportError):  # once for all of them
+        import diffusers.training_utils, lightning, peft, timm, torchvision, transformers  # noqa: E401, F401
+    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(PROGRAMS)
+    failed = 0
+    for name in names:
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(DEVICES.get(name, 1))))}  # libraries take all that they see
+        statuses = forks.run(folder / name, functools.partial(run, PROGRAMS[name]), RANKS.get(name, 1), visible)
+        if any(status != 0 for status in statuses):
+            failed += 1
+            print(f"{name}: ended with status {statuses}", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
