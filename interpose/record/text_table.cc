@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace ledger {
 namespace {
@@ -16,15 +16,6 @@ void* MapTable(std::uint64_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-constexpr std::uint64_t IndexBytes(std::uint32_t capacity_log2) {
-  return (sizeof(std::uint64_t) << 1) << capacity_log2;  // twice as many words as entries
-}
-
-// Entries are spread over the index by their hash: each may have touched a page of its own.
-std::uint64_t IndexResident(std::uint32_t capacity_log2, std::uint64_t count) {
-  return std::min(IndexBytes(capacity_log2), count * kPageBytes);
-}
-
 std::uint64_t Mix(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 32);
@@ -33,6 +24,42 @@ std::uint64_t Mix(std::uint64_t hash, std::uint64_t word) {
 std::uint32_t Fold(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 29)); }
 
 }  // namespace
+
+void HashIndex::Put(const Words& words, std::uint64_t word) {
+  std::uint32_t at = static_cast<std::uint32_t>(word >> 32) & words.mask;
+  while (words.at[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & words.mask;
+  words.at[at].store(word, std::memory_order_release);
+}
+
+bool HashIndex::Reserve() {
+  const Words* const old = words_.load(std::memory_order_relaxed);
+  if (old != nullptr && entries_ < (old->mask + 1) / 2) return true;
+  Words* const words = old == nullptr ? generations_ : generations_ + (old - generations_) + 1;
+  if (words == std::end(generations_)) return false;
+  const std::uint32_t count = 1u << (kFirstLog2 + static_cast<std::uint32_t>(words - generations_));
+  void* const memory = MapTable(count * sizeof(std::uint64_t));
+  if (memory == nullptr) return false;
+  *words = {static_cast<std::atomic<std::uint64_t>*>(memory), count - 1};
+  for (std::uint32_t at = 0; old != nullptr && at <= old->mask; ++at) {
+    if (const std::uint64_t word = old->at[at].load(std::memory_order_relaxed); word != 0) Put(*words, word);
+  }
+  words_.store(words, std::memory_order_release);
+  return true;
+}
+
+void HashIndex::Publish(std::uint32_t hash, std::uint32_t id) {
+  Put(*words_.load(std::memory_order_relaxed), static_cast<std::uint64_t>(hash) << 32 | id);
+  ++entries_;
+}
+
+std::uint64_t HashIndex::resident_bytes() const {
+  std::uint64_t bytes = 0;
+  const Words* const latest = words_.load(std::memory_order_acquire);
+  for (const Words* words = generations_; latest != nullptr && words <= latest; ++words) {
+    bytes += (words->mask + std::uint64_t{1}) * sizeof(std::uint64_t);
+  }
+  return bytes;
+}
 
 std::string_view TextTable::Shorten(std::string_view text, char* buffer) {
   if (text.size() <= record::kMaxTextBytes) return text;
@@ -64,11 +91,10 @@ std::uint32_t TextTable::Hash(std::string_view text) {
 bool TextTable::Map() {
   if (mapped_.load(std::memory_order_relaxed)) return true;
   constexpr std::uint64_t kEntriesBytes = sizeof(Entry) << kCapacityLog2;
-  char* const memory = static_cast<char*>(MapTable(IndexBytes(kCapacityLog2) + kEntriesBytes + kArenaBytes));
+  char* const memory = static_cast<char*>(MapTable(kEntriesBytes + kArenaBytes));
   if (memory == nullptr) return false;
-  index_.Attach(reinterpret_cast<std::atomic<std::uint64_t>*>(memory), kCapacityLog2 + 1);
-  entries_ = reinterpret_cast<Entry*>(memory + IndexBytes(kCapacityLog2));
-  arena_ = memory + IndexBytes(kCapacityLog2) + kEntriesBytes;
+  entries_ = reinterpret_cast<Entry*>(memory);
+  arena_ = memory + kEntriesBytes;
   mapped_.store(true, std::memory_order_release);
   return true;
 }
@@ -80,7 +106,7 @@ std::uint32_t TextTable::Find(std::string_view text, std::uint32_t hash) const {
 
 std::uint32_t TextTable::Add(std::string_view text) {
   const std::uint32_t id = count_.load(std::memory_order_relaxed) + 1;
-  if (!Map() || id >= (1u << kCapacityLog2) || text.size() > kArenaBytes - arena_used_) return 0;
+  if (!Map() || id >= (1u << kCapacityLog2) || text.size() > kArenaBytes - arena_used_ || !index_.Reserve()) return 0;
   std::memcpy(arena_ + arena_used_, text.data(), text.size());
   entries_[id] = Entry{arena_used_, static_cast<std::uint32_t>(text.size())};
   return id;
@@ -99,8 +125,7 @@ std::string_view TextTable::Text(std::uint32_t id) const {
 
 std::uint64_t TextTable::resident_bytes() const {
   const std::uint64_t entries = count();
-  return entries == 0 ? 0
-                      : IndexResident(kCapacityLog2, entries) + entries * sizeof(Entry) + arena_used_ + 2 * kPageBytes;
+  return entries == 0 ? 0 : index_.resident_bytes() + entries * sizeof(Entry) + arena_used_ + 2 * kPageBytes;
 }
 
 std::uint32_t ScopeTable::Hash(const ScopeNode& node) {
@@ -112,10 +137,9 @@ std::uint32_t ScopeTable::Hash(const ScopeNode& node) {
 
 bool ScopeTable::Map() {
   if (mapped_.load(std::memory_order_relaxed)) return true;
-  char* const memory = static_cast<char*>(MapTable(IndexBytes(kCapacityLog2) + (sizeof(ScopeNode) << kCapacityLog2)));
+  void* const memory = MapTable(sizeof(ScopeNode) << kCapacityLog2);
   if (memory == nullptr) return false;
-  index_.Attach(reinterpret_cast<std::atomic<std::uint64_t>*>(memory), kCapacityLog2 + 1);
-  nodes_ = reinterpret_cast<ScopeNode*>(memory + IndexBytes(kCapacityLog2));
+  nodes_ = static_cast<ScopeNode*>(memory);
   mapped_.store(true, std::memory_order_release);
   return true;
 }
@@ -127,7 +151,7 @@ std::uint32_t ScopeTable::Find(const ScopeNode& node, std::uint32_t hash) const 
 
 std::uint32_t ScopeTable::Add(const ScopeNode& node) {
   const std::uint32_t id = count_.load(std::memory_order_relaxed) + 1;
-  if (!Map() || id >= (1u << kCapacityLog2)) return 0;
+  if (!Map() || id >= (1u << kCapacityLog2) || !index_.Reserve()) return 0;
   nodes_[id] = node;
   return id;
 }
@@ -139,7 +163,7 @@ void ScopeTable::Publish(std::uint32_t id, std::uint32_t hash) {
 
 std::uint64_t ScopeTable::resident_bytes() const {
   const std::uint64_t entries = count();
-  return entries == 0 ? 0 : IndexResident(kCapacityLog2, entries) + entries * sizeof(ScopeNode) + kPageBytes;
+  return entries == 0 ? 0 : index_.resident_bytes() + entries * sizeof(ScopeNode) + kPageBytes;
 }
 
 }  // namespace ledger

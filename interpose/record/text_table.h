@@ -14,18 +14,20 @@
 
 namespace ledger {
 
-// Open addressing over words of {hash, id}; the entries lie elsewhere. Zero-filled memory is an empty index.
+// Open addressing over words of {hash, id}; the entries lie elsewhere. It grows with what it holds, to be no larger
+// than it must: lookups come from all over it, a training step makes a thousand of them, and each page of it takes a
+// place in the processor's small table of addresses from the program. What it has outgrown is kept, since others may be
+// reading it; together these are smaller than what took their place.
 class HashIndex {
  public:
-  void Attach(std::atomic<std::uint64_t>* words, std::uint32_t capacity_log2) {
-    words_ = words;
-    mask_ = (1u << capacity_log2) - 1;
-  }
+  static constexpr std::uint32_t kEntriesLog2 = 18;
 
   template <typename Equals>  // bool(std::uint32_t id)
   std::uint32_t Find(std::uint32_t hash, Equals equals) const {
-    for (std::uint32_t at = hash & mask_;; at = (at + 1) & mask_) {
-      const std::uint64_t word = words_[at].load(std::memory_order_acquire);
+    const Words* const words = words_.load(std::memory_order_acquire);
+    if (words == nullptr) return 0;
+    for (std::uint32_t at = hash & words->mask;; at = (at + 1) & words->mask) {
+      const std::uint64_t word = words->at[at].load(std::memory_order_acquire);
       if (word == 0) return 0;
       if (static_cast<std::uint32_t>(word >> 32) == hash && equals(static_cast<std::uint32_t>(word))) {
         return static_cast<std::uint32_t>(word);
@@ -33,21 +35,29 @@ class HashIndex {
     }
   }
 
-  // The index is twice as large as its table, so there is always a free word.
-  void Publish(std::uint32_t hash, std::uint32_t id) {
-    std::uint32_t at = hash & mask_;
-    while (words_[at].load(std::memory_order_relaxed) != 0) at = (at + 1) & mask_;
-    words_[at].store(static_cast<std::uint64_t>(hash) << 32 | id, std::memory_order_release);
-  }
+  // Makes room for one more entry than there are; half of the words stay free. False: there is no memory.
+  bool Reserve();
+  // Into the room that was made.
+  void Publish(std::uint32_t hash, std::uint32_t id);
+  std::uint64_t resident_bytes() const;
 
  private:
-  std::atomic<std::uint64_t>* words_ = nullptr;
-  std::uint32_t mask_ = 0;
+  struct Words {
+    std::atomic<std::uint64_t>* at;
+    std::uint32_t mask;
+  };
+  static constexpr std::uint32_t kFirstLog2 = 9;  // a page of words
+  static constexpr std::uint32_t kLastLog2 = kEntriesLog2 + 1;
+  static void Put(const Words& words, std::uint64_t word);
+
+  Words generations_[kLastLog2 - kFirstLog2 + 1] = {};
+  std::atomic<const Words*> words_{nullptr};  // the latest of them
+  std::uint32_t entries_ = 0;
 };
 
 class TextTable {
  public:
-  static constexpr std::uint32_t kCapacityLog2 = 18;
+  static constexpr std::uint32_t kCapacityLog2 = HashIndex::kEntriesLog2;
   static constexpr std::uint32_t kArenaBytes = 32u << 20;
 
   // Cuts what is longer than record::kMaxTextBytes, between UTF-8 characters, and ends it in "...". `buffer` has room
@@ -100,7 +110,7 @@ static_assert(sizeof(ScopeNode) == 20);
 
 class ScopeTable {
  public:
-  static constexpr std::uint32_t kCapacityLog2 = 18;
+  static constexpr std::uint32_t kCapacityLog2 = HashIndex::kEntriesLog2;
 
   static std::uint32_t Hash(const ScopeNode& node);
   std::uint32_t Find(const ScopeNode& node, std::uint32_t hash) const;
