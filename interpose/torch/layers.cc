@@ -1,5 +1,10 @@
 #include "interpose/torch/layers.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <string_view>
 
 #include "interpose/core/line.h"
@@ -101,7 +106,7 @@ bool FrameworkVersion(const Api& api, Line<kSize>& version) {
   return utf8 != nullptr && version.view().find('/') == std::string_view::npos;
 }
 
-// On the main thread, with the interpreter's lock and without the allocator's. Once per process; a forked child
+// With the interpreter's lock and without the allocator's. Once per process; a forked child
 // inherits what its parent loaded.
 void LoadLayers(const Api& api) {
   if (g_layers_loaded.exchange(true)) return;
@@ -122,6 +127,37 @@ void LoadLayers(const Api& api) {
   } else {
     NoteAgentFailure(api);
   }
+}
+
+using Call = int(void*);  // as the interpreter has pending calls
+
+// A thread that ends while the interpreter does may be ended where it waits for the lock: no exception may be stopped
+// here, and nothing is left to be destroyed.
+void* CallWithLock(void* call) {
+  const Api* const api = python::Find();
+  const int state = api->PyGILState_Ensure();
+  reinterpret_cast<Call*>(call)(nullptr);
+  api->PyGILState_Release(state);
+  return nullptr;
+}
+
+bool CallOnThread(Call* call) {
+  // The program's signals are for the program's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread = {};
+  const bool started = pthread_create(&thread, nullptr, CallWithLock, reinterpret_cast<void*>(call)) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (started) pthread_detach(thread);
+  return started;
+}
+
+// Calls it soon with the interpreter's lock, which the caller need not hold. Pending calls are made by the main thread
+// alone, and that may be waiting for this one, as where a program trains in a thread: then a thread of its own calls.
+bool CallSoon(const Api& api, Call* call) {
+  if (syscall(SYS_gettid) != getpid()) return CallOnThread(call);
+  return api.Py_AddPendingCall(call, nullptr) == 0;
 }
 
 int LoadLayersPending(void*) {
@@ -157,7 +193,7 @@ void RequestLayersSlow() {
     return;
   }
   // Refused when too many calls are pending: the next block tries again.
-  if (api->Py_AddPendingCall(LoadLayersPending, nullptr) != 0) g_layers_requested.store(false);
+  if (!CallSoon(*api, LoadLayersPending)) g_layers_requested.store(false);
 }
 
 void RequestPinnedNames() {
@@ -172,7 +208,7 @@ void RequestPinnedNames() {
 void RequestNames() {
   if (OutOfMemoryCallback() == nullptr) return;
   const ErrnoSaver errno_saver;
-  if (const Api* const api = python::Find(); api != nullptr) api->Py_AddPendingCall(SayNamesPending, nullptr);
+  if (const Api* const api = python::Find(); api != nullptr) CallSoon(*api, SayNamesPending);
 }
 
 }  // namespace ledger

@@ -24,6 +24,8 @@ inline constexpr int kFileInput = 257;    // Py_file_input
 #define LEDGER_PYTHON_API(X)                                              \
   X(Py_IsInitialized, int (*)())                                          \
   X(Py_AddPendingCall, int (*)(int (*)(void*), void*))                    \
+  X(PyGILState_Ensure, int (*)())                                         \
+  X(PyGILState_Release, void (*)(int))                                    \
   X(Py_IncRef, void (*)(Object*))                                         \
   X(Py_DecRef, void (*)(Object*))                                         \
   X(Py_CompileString, Object* (*)(const char*, const char*, int))         \

@@ -1,5 +1,6 @@
 #include "ledger/attribution/classify.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -65,7 +66,14 @@ class Classifier {
       recomputed_ = InferRecompute(lives, phases_);
       scratch_ = InferScratch(lives, phases_);
     }
-    if (phases_.inferred()) first_activation_ = FirstActivations(lives, phases_);
+    if (phases_.inferred()) {
+      first_activation_ = FirstActivations(lives, phases_);
+      FindStateOfOptimizers();
+    }
+    FindBackwardsThatGiveValues();
+    gradients_have_names_ =
+        !phases_.inferred() &&
+        std::any_of(lives.facts.begin(), lives.facts.end(), [&](const Facts& facts) { return IsNamedGradient(facts); });
   }
 
   Verdict Judge(const Life& life) const {
@@ -82,6 +90,45 @@ class Classifier {
   }
 
  private:
+  // A gradient that is part of a loss to come (create_graph): what the graph saves of its backward outlives it. What a
+  // region saves that runs again does not.
+  bool IsOfGraphOfBackward(const Life& life, const Facts& facts) const {
+    const bool saved = facts.saved != kNever || facts.packed != kNever;
+    return saved && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life) && !ScopeOf(life).recompute;
+  }
+
+  // Backwards that stored no gradient gave what they made to the program, as values (torch.autograd.grad). What became
+  // a gradient then has its name by the optimizer's step.
+  void FindBackwardsThatGiveValues() {
+    const auto& intervals = phases_.intervals();
+    const auto is = [](PhaseKind kind) {
+      return [kind](const PhaseInterval& interval) { return interval.kind == kind; };
+    };
+    if (phases_.inferred() || !scopes_.nodes_observed()) return;
+    if (std::none_of(intervals.begin(), intervals.end(), is(PhaseKind::kOptimizer))) return;
+    gives_values_.resize(intervals.size());
+    std::transform(intervals.begin(), intervals.end(), gives_values_.begin(), is(PhaseKind::kBackward));
+    for (const Mention& mention : lives_.mentions) {
+      const format::Slot& slot = file_.slots()[mention.slot];
+      if (slot.kind() != record::Kind::kName || (slot.As<record::Name>().flags & record::kNameFromGraph) == 0) continue;
+      gives_values_[phases_.IndexAt(mention.slot)] = false;
+    }
+  }
+  bool IsGivenAsValue(const Life& life) const { return !gives_values_.empty() && gives_values_[life.begin_phase]; }
+
+  void FindStateOfOptimizers() {
+    std::uint64_t bytes = 0;
+    for (const Life& life : lives_.lives) {
+      if (BornIn(life) == PhaseKind::kOptimizer && SpansSteps(life)) bytes += life.bytes;
+      state_before_.push_back(bytes);
+    }
+  }
+  // Optimizers make their state when they step first. Where there is that much of it, what stays is another thing.
+  bool ThereIsStateBefore(const Life& life) const {
+    const auto index = static_cast<std::size_t>(&life - lives_.lives.data());
+    return state_before_[index] >= life.bytes;
+  }
+
   // An inferred forward begins where the phase before it ends, and so with the batch of data.
   bool PrecedesActivations(const Life& life) const {
     if (first_activation_.empty()) return false;
@@ -107,6 +154,25 @@ class Classifier {
   }
   bool DiesInNextBackward(const Life& life) const { return attribution::DiesInNextBackward(life, phases_); }
   bool SpansSteps(const Life& life) const { return attribution::SpansSteps(life, phases_); }
+
+  bool IsNamedGradient(const Facts& facts) const {
+    return facts.name != kNever && file_.slots()[facts.name].As<record::Name>().category == NameCategory::kGradient;
+  }
+
+  // Made in backward for a backward of another step: what is left over by a compression of gradients, say. No gradient
+  // is freed there, and one that stays for longer has its name, where gradients have names.
+  bool IsKeptForLaterBackward(const Life& life) const {
+    const auto& intervals = phases_.intervals();
+    const std::uint64_t step = intervals[life.begin_phase].step;
+    if (DiesInBackward(life) && intervals[life.end_phase].step > step) return true;
+    if (!gradients_have_names_) return false;
+    std::uint32_t backward = life.begin_phase;
+    while (backward != kNoPhase && intervals[backward].step == step) {
+      const std::size_t next = std::size_t{backward} + 1;
+      backward = next < intervals.size() ? phases_.BackwardFrom(next) : kNoPhase;
+    }
+    return backward != kNoPhase && life.end_phase >= backward;
+  }
 
   std::optional<Verdict> ByName(const Life& life, const Facts& facts) const {
     if (facts.tag != kNever) {
@@ -136,12 +202,14 @@ class Classifier {
   }
 
   // A checkpointed region that is run by reentrance is a graph of its own: what it was called with is a leaf there,
-  // whose gradient is accumulated like a parameter's.
+  // whose gradient is accumulated like a parameter's. So is data by which a loss is differentiated.
   bool OwnerIsActivation(const Facts& facts) const {
     if (facts.owner == kNever) return false;
     const Life& owner = lives_.lives[facts.owner];
     const PhaseKind born = BornIn(owner);
-    const bool named = lives_.FactsOf(owner).name != kNever;
+    const std::uint64_t name = lives_.FactsOf(owner).name;
+    const bool named = name != kNever;
+    if (named && file_.slots()[name].As<record::Name>().category == NameCategory::kInput) return true;
     return !named && !ByGather(owner) && (born == PhaseKind::kForward || born == PhaseKind::kBackward);
   }
 
@@ -159,6 +227,7 @@ class Classifier {
     if (leaf && !DiesInNextBackward(life)) return Verdict{Category::kParameter, Evidence::kGraph};
     if (facts.saved == kNever && facts.packed == kNever) return std::nullopt;
     const PhaseKind born = BornIn(life);
+    if (IsOfGraphOfBackward(life, facts)) return Verdict{Category::kSavedActivation, Evidence::kGraph};
     if (born == PhaseKind::kBackward || ScopeOf(life).recompute) {
       return Verdict{Category::kRecomputedActivation, Evidence::kGraph};
     }
@@ -178,7 +247,7 @@ class Classifier {
     if (facts.role == Role::kNone) return std::nullopt;
     if (facts.call == kNever) return Verdict{Category::kCommBuffer, Evidence::kLifetime, facts.role};
     const bool reduced = facts.role == Role::kReduceScatterOutput || facts.role == Role::kAllReduceBuffer;
-    if (reduced && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life)) {
+    if (reduced && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life) && !IsKeptForLaterBackward(life)) {
       return Verdict{Category::kGradient, Evidence::kCall, facts.role};
     }
     const bool sends = facts.role == Role::kAllGatherInput || facts.role == Role::kBroadcastBuffer;
@@ -213,7 +282,11 @@ class Classifier {
   }
 
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
-    if (!DiesInItsPhase(life)) return {Category::kGradient, Evidence::kLifetime};
+    if (!DiesInItsPhase(life)) {
+      if (IsKeptForLaterBackward(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
+      if (IsGivenAsValue(life)) return {Category::kActivationGradient, evidence};
+      return {Category::kGradient, Evidence::kLifetime};
+    }
     const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
     if (facts.recompute) {
       // What the graph saves of it is known by the graph, where that is observed. Otherwise: by being still there when
@@ -239,7 +312,8 @@ class Classifier {
   Verdict OfForward(const Life& life, Evidence evidence) const {
     if (!ReachesBackward(life)) return {Category::kTemporary, evidence};
     if (DiesInBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
-    if (SpansSteps(life) && phases_.inferred() && life.begin_phase > phases_.BackwardFrom(0)) {
+    if (SpansSteps(life) && phases_.inferred() && life.begin_phase > phases_.BackwardFrom(0) &&
+        !ThereIsStateBefore(life)) {
       // Behind the first backward, and its step was not told from the next forward.
       return {Category::kOptimizerState, Evidence::kLifetime};
     }
@@ -262,6 +336,9 @@ class Classifier {
   const ScopeFactsTable& scopes_;
   const PhaseTimeline& phases_;
   const DeviceLives& lives_;
+  bool gradients_have_names_ = false;
+  std::vector<bool> gives_values_;               // by interval; empty where that is not known
+  std::vector<std::uint64_t> state_before_;      // by life: bytes made so far in optimizers' steps and kept; likewise
   std::vector<std::uint64_t> first_activation_;  // by interval; empty where the agent told the phases
   std::vector<Recompute> recomputed_;            // by life; empty where scopes tell
   std::vector<bool> scratch_;                    // by life; empty where scopes tell

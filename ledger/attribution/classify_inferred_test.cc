@@ -128,6 +128,34 @@ TEST_CASE("lifetimes tell the categories where two models take turns") {
   judged.Check(state_of_generator, Category::kOptimizerState, Evidence::kLifetime);
 }
 
+// As loops do that call zero_grad() between forward and backward.
+TEST_CASE("lifetimes tell the categories where gradients are dropped right before the next backward") {
+  TestJob job(/*agent=*/false);
+  const auto weight = job.Allocate(4096);
+  std::uint64_t batch = 0, activation = 0, scratch = 0, gradient = 0, state = 0;
+  for (int step = 0; step < 4; ++step) {
+    if (batch != 0) job.Free(batch, 1024);
+    batch = job.Allocate(1024);
+    activation = job.Allocate(2048);
+    scratch = job.Allocate(512);
+    job.Free(scratch, 512);
+    if (gradient != 0) job.Free(gradient, 4096);
+    gradient = job.Allocate(4096, 0, true);
+    job.Free(activation, 2048, 0, true);
+    if (step == 0) state = job.Allocate(8192);
+    job.Free(job.Allocate(4096), 4096);
+  }
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(gradient, Category::kGradient, Evidence::kLifetime);
+  judged.Check(state, Category::kOptimizerState, Evidence::kLifetime);
+  const auto& phases = judged.attribution().phases();
+  const std::uint32_t born = judged.At(activation).begin_phase;
+  CHECK(phases.intervals()[born].kind == record::PhaseKind::kForward);
+  CHECK(phases.intervals()[born].step == 3);
+}
+
 TEST_CASE("by lifetime, what a backward node makes for itself is told from what it passes on") {
   TestJob job(/*agent=*/false);
   job.Allocate(4096);

@@ -1,6 +1,7 @@
 #include "ledger/attribution/classify.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "ledger/attribution/judged.h"
 
@@ -31,6 +32,42 @@ TEST_CASE("a name counts for the whole life, however late it comes, and outweigh
   judged.Check(gathered, Category::kCommBuffer, Evidence::kNamed, Role::kGatheredParameter);
   judged.Check(gradient, Category::kGradient, Evidence::kNamed);
   CHECK(judged.Name(gradient) == "layers.0.weight");
+}
+
+TEST_CASE("what backward keeps for the backward of another step is no gradient") {
+  for (const bool named : {true, false}) {
+    TestJob job(true);
+    std::uint64_t left = 0, rank_one = 0;  // of the gradients that were compressed, and what was sent instead of them
+    std::uint64_t gradient = 0, kept = 0;  // by name, and without
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      job.Enter(PhaseKind::kForward, step);
+      job.Enter(PhaseKind::kBackward, step);
+      gradient = job.Allocate(4096, 0, true);
+      if (step == 0) {
+        rank_one = job.Allocate(512, 0, true);
+        kept = job.Allocate(4096, 0, true);
+      }
+      job.Collect(record::Operation::kAllReduce, rank_one, rank_one);
+      const auto before = left;
+      left = job.Allocate(4096, 0, true);
+      if (before != 0) job.Free(before, 4096, 0, true);
+      job.Enter(PhaseKind::kOptimizer, step);
+      if (named) job.Name(gradient, NameCategory::kGradient, "weight");
+      job.Free(gradient, 4096);
+      if (step == 1) {
+        const Judged judged(job);
+        judged.Check(left, Category::kGradient, Evidence::kLifetime);  // as far as is known
+        judged.Check(before, Category::kBuffer, Evidence::kScope, Role::kStateOfProgram);
+      }
+    }
+    const Judged judged(job);
+    judged.Check(gradient, Category::kGradient, named ? Evidence::kNamed : Evidence::kLifetime);
+    // Where gradients have no names, one may be kept and added to.
+    judged.Check(kept, named ? Category::kBuffer : Category::kGradient, named ? Evidence::kScope : Evidence::kLifetime,
+                 named ? Role::kStateOfProgram : Role::kNone);
+    judged.Check(rank_one, named ? Category::kCommBuffer : Category::kGradient, Evidence::kCall,
+                 Role::kAllReduceBuffer);
+  }
 }
 
 TEST_CASE("a copy of the weights was taken for a model until it was known what is trained") {
@@ -103,6 +140,38 @@ TEST_CASE("a gradient that is accumulated for an activation is none of a paramet
   const Judged judged(job);
   judged.Check(of_region, Category::kActivationGradient, Evidence::kNamed);
   judged.Check(of_weight, Category::kGradient, Evidence::kNamed);
+}
+
+TEST_CASE("what the graph saves of a backward that is differentiated again is an activation, not recomputed") {
+  TestJob job(true);
+  const auto node = job.Scope(0, "MmBackward0", record::kScopeBackward, Layer::kOp);
+  const auto weight = job.Allocate(8192);
+  job.Enter(PhaseKind::kForward, 0);
+  const auto batch = job.Allocate(512), activation = job.Allocate(1024);
+  job.Save(activation);
+  job.Name(batch, NameCategory::kInput, "input[0]");
+  job.Enter(PhaseKind::kBackward, 0);  // create_graph
+  const auto saved = job.Allocate(2048, node, true), slope = job.Allocate(4096, node, true);
+  job.Save(saved);
+  job.Enter(PhaseKind::kForward, 0);
+  job.Enter(PhaseKind::kBackward, 0);
+  const auto again = job.Allocate(1024, node, true), kept = job.Allocate(512, node, true);
+  const auto gradient = job.Allocate(8192, node, true), of_batch = job.Allocate(512, node, true);
+  job.Save(again);
+  for (const auto& [address, owner] : {std::pair(gradient, weight), std::pair(of_batch, batch)}) {
+    job.Name(address, NameCategory::kGradient, "", owner);
+    job.ledger.At<record::Name>(job.ledger.slots() - 1).flags = record::kNameFromGraph;
+  }
+  for (const auto address : {activation, saved, again}) job.Free(address, 0, 0, true);
+  job.Enter(PhaseKind::kOptimizer, 0);
+  const Judged judged(job);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kGraph);
+  judged.Check(saved, Category::kSavedActivation, Evidence::kGraph);
+  judged.Check(slope, Category::kActivationGradient, Evidence::kScope);
+  judged.Check(again, Category::kRecomputedActivation, Evidence::kGraph);
+  judged.Check(kept, Category::kGradient, Evidence::kLifetime);  // that backward stored gradients
+  judged.Check(gradient, Category::kGradient, Evidence::kNamed);
+  judged.Check(of_batch, Category::kActivationGradient, Evidence::kNamed);
 }
 
 TEST_CASE("what a block was requested with is known where it was looked up later") {

@@ -25,16 +25,20 @@ class Inference {
       if (kind == Kind::kCollective && in_backward_) reduced_ |= Reduces(slots[i].As<record::Collective>());
     }
     if (backwards_ == 0) return {};
-    if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/false);
     Settle();
+    if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/false);
     if (backwards_ == 1) BeginFirstForward();
     return std::move(intervals_);
   }
 
  private:
-  // A forward whose beginning is not known yet: behind the last block of its gap that stays.
+  // A forward whose beginning is not known yet. It begins behind the last gradient that was given back, unless there
+  // was an activation already (a program may drop its gradients right before the next backward), or there is none: then
+  // behind the last block of its gap that stays.
   struct OpenForward {
     std::size_t interval = 0;                                  // 0: none
+    std::uint64_t earliest = 0;                                // behind the backward before it
+    bool gave_back = false;                                    // gradients, in its gap
     absl::flat_hash_map<std::uint64_t, std::uint64_t> blocks;  // made in its gap and alive: address → slot
     // The first block of the gap that its backward freed: an activation, so the forward has begun by then.
     std::uint64_t activation = std::numeric_limits<std::uint64_t>::max();
@@ -69,10 +73,10 @@ class Inference {
 
   void BeginBackward(std::uint64_t index) {
     if (backwards_ != 0) {
-      const std::size_t forward = EndGap(index, /*forward_follows=*/true);
       Settle();
+      const std::size_t forward = EndGap(index, /*forward_follows=*/true);
       open_ = {};
-      if (forward != 0) open_ = OpenForward{forward, std::move(gap_blocks_)};
+      if (forward != 0) open_ = OpenForward{forward, gap_ + 1, last_gradient_free_ != 0, std::move(gap_blocks_)};
       gap_blocks_.clear();
     }
     if (backwards_ == 1) BeginFirstForward();
@@ -105,6 +109,7 @@ class Inference {
       stepped = optimizer_end_;
     } else if (last_gradient_free_ != 0) {
       stepped = last_gradient_free_ + 1;
+      open = forward_follows;
     } else if (!forward_follows) {
       stepped = end;
     } else if (reduced_) {
@@ -115,7 +120,7 @@ class Inference {
       intervals_.push_back({begin, PhaseKind::kOptimizer, step_});
       ++step_;
     }
-    if (stepped >= end) return 0;
+    if (stepped >= end && !open) return 0;
     const std::uint64_t rest = stepped == 0 ? gap_ : stepped;
     intervals_.push_back({rest, forward_follows ? PhaseKind::kForward : PhaseKind::kBetween, step_});
     return open ? intervals_.size() - 1 : 0;
@@ -125,8 +130,15 @@ class Inference {
   void Settle() {
     if (open_.interval == 0) return;
     std::uint64_t& from = intervals_[open_.interval].from;
-    for (const auto& [address, slot] : open_.blocks) {
-      if (slot < open_.activation) from = std::max(from, slot + 1);
+    if (!open_.gave_back || open_.activation < from) {
+      from = open_.earliest;
+      for (const auto& [address, slot] : open_.blocks) {
+        if (slot < open_.activation) from = std::max(from, slot + 1);
+      }
+    }
+    // Nothing was allocated between the gradients that were given back and the next backward.
+    if (from == intervals_[open_.interval + 1].from) {
+      intervals_.erase(intervals_.begin() + static_cast<std::ptrdiff_t>(open_.interval));
     }
     open_.interval = 0;
   }

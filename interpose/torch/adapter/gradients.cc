@@ -1,4 +1,7 @@
 // Where gradients lie, as soon as they are there: said when an AccumulateGrad has stored or added to one.
+// Not used here, but all parts are compiled as one, and this cannot follow what the next one includes: its functions
+// have namesakes there.
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include "interpose/torch/adapter/adapter.h"

@@ -1,6 +1,8 @@
 // What a node keeps for backward: the storage behind a SavedVariable, with the op that saves it.
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include "interpose/torch/adapter/adapter.h"
@@ -16,10 +18,26 @@ std::uint8_t FlagsOf(const torch::autograd::SavedVariable& saved, const at::Tens
   return flags;
 }
 
+// The tensor with memory of its own in one that a transform of torch.func works on (grad, vmap), which may be nested.
+const at::Tensor& Innermost(const at::Tensor& tensor) {
+  const at::Tensor* inner = &tensor;
+  while (true) {
+    if (const auto* const wrapper = at::functorch::maybeGetTensorWrapper(*inner)) {
+      inner = &wrapper->value();
+    } else if (const auto* const batched = at::functorch::maybeGetBatchedImpl(*inner)) {
+      inner = &batched->value();
+    } else {
+      return *inner;
+    }
+  }
+}
+
 }  // namespace
 
 void RecordSavedTensor(const void* saved_variable, const void* saved_tensor, bool is_output) try {
-  const auto& tensor = *static_cast<const at::Tensor*>(saved_tensor);
+  const auto& saved = *static_cast<const at::Tensor*>(saved_tensor);
+  if (!saved.defined()) return;
+  const at::Tensor& tensor = Innermost(saved);
   if (!tensor.defined() || !tensor.has_storage()) return;
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
   // A tensor that stands for another one (a trace's, a sharded one's wrapper) has no memory; asking it may throw.
@@ -34,7 +52,7 @@ void RecordSavedTensor(const void* saved_variable, const void* saved_tensor, boo
   // The node was made right before; it took the number before the next one.
   record.sequence = static_cast<std::int64_t>(at::sequence_number::peek()) - 1;
   record.scope = Host().current_scope();
-  record.flags = FlagsOf(*static_cast<const torch::autograd::SavedVariable*>(saved_variable), tensor, is_output);
+  record.flags = FlagsOf(*static_cast<const torch::autograd::SavedVariable*>(saved_variable), saved, is_output);
   Host().append(&record);
 } catch (...) {
   return;

@@ -15,7 +15,7 @@ def start(native):
     """Installs all parts. `native` is the dict of functions of libledger.so."""
     functions = types.SimpleNamespace(**native)
     phase = phases.Phases(functions)
-    known = names.Names(functions)
+    known = names.Names(functions, phase)
     for part, install in (
         ("modules", lambda: modules.install(functions, phase, known)),
         ("phases", lambda: phases.install(phase)),

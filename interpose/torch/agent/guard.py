@@ -22,7 +22,12 @@ def attempt(native, part, function):
 
 
 def guarded(native, part):
-    """Decorates what the framework calls: the first failure is written to the ledger, and from then on nothing is done."""
+    """Decorates what the framework calls: the first failure is written to the ledger, and from then on nothing is done.
+
+    Nor is it while the program's compiler traces the call, as it does the hooks of an optimizer whose step is compiled: the
+    graph would be another one, or none at all.
+    """
+    is_tracing = torch.compiler.is_dynamo_compiling
 
     def decorate(function):
         broken = False
@@ -30,7 +35,7 @@ def guarded(native, part):
         @functools.wraps(function)
         def call(*arguments):
             nonlocal broken
-            if broken:
+            if is_tracing() or broken:
                 return
             try:
                 with unseen():

@@ -32,12 +32,14 @@ _SMALL_HOST_BYTES = 64
 
 
 class Names:
-    def __init__(self, native):
+    def __init__(self, native, phase):
         self.native = native
+        self._phase = phase
         self.models = ModelIndex()
         self.optimizers = weakref.WeakSet()
         self._said = {}  # (category, name, key) → addresses
         self._state_addresses = weakref.WeakKeyDictionary()  # by optimizer
+        self._stepping = weakref.WeakSet()  # optimizers whose own step was called
         self._searches = Searches()
         self._searched = False
         self._steps = 0
@@ -77,9 +79,10 @@ class Names:
     def say_gradients(self, optimizer):
         """A gradient is made anew in most steps, often at its old address.
 
-        The op adapter sees each one that autograd makes for a plain parameter; the others are said every time.
+        The op adapter sees each one that autograd makes for a plain parameter; the others are said every time: a wrapper may
+        have put them in their place, or the program, which was given them as values.
         """
-        if self.native.sees_gradients() and not self.models.sharded:
+        if self.native.sees_gradients() and not self.models.sharded and not self._phase.gives_gradients:
             return
         seen = set()
         for name, parameter in (*self._parameters(optimizer), *self.models.parameters()):
@@ -89,10 +92,12 @@ class Names:
                 self.say(GRADIENT, gradient, name, belongs_to=_address(parameter), always=True)
 
     def say_state(self, optimizer):
+        """Says whether it had to be said again."""
         state = [(owner, tensors_in(values)) for owner, values in optimizer.state.items()]
         addresses = [plain_address(value) for _, values in state for _, value in values]
-        if self._state_addresses.get(optimizer) == addresses:
-            return
+        earlier = self._state_addresses.get(optimizer)
+        if earlier == addresses:
+            return False
         self._state_addresses[optimizer] = addresses
         names = {id(parameter): name for name, parameter in self._parameters(optimizer)}
         for owner, values in state:
@@ -101,6 +106,7 @@ class Names:
             for key, value in values:
                 master = is_tensor and value.shape == owner.shape and any(word in key for word in _MASTER_KEYS)
                 self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(owner) if is_tensor else 0)
+        return bool(earlier)
 
     def _parameters(self, optimizer):
         names = self.models.names
@@ -130,14 +136,16 @@ class Names:
     def after_step(self, optimizer):
         # A name holds for its block's whole life, so it may come late: in most steps nothing has moved.
         self._steps += 1
+        self._stepping.add(optimizer)
         look = self._steps >= self._next_looks.get(optimizer, 0)
         if self._searches.due(self._steps) or (look and self._has_grown()):
             self._search()
         if look:
-            if self._steps >= _EVERY_STEP_UNTIL:
-                self._next_looks[optimizer] = self._steps + min(int(self._steps * _MORE), _AT_MOST)
             self.say_models()
-            self.say_state(optimizer)
+            # One that is not called itself wraps another one, beside which it keeps state of its own.
+            again = [self.say_state(each) for each in (optimizer, *(self.optimizers - self._stepping))]
+            if self._steps >= _EVERY_STEP_UNTIL and not any(again):
+                self._next_looks[optimizer] = self._steps + min(int(self._steps * _MORE), _AT_MOST)
 
     def _has_grown(self):
         return self._searches.has_grown(self._steps, self._used_bytes(), self.models.least_elements)

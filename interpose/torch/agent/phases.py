@@ -22,6 +22,7 @@ class Phases:
         self.stepped = False  # an optimizer has, since the last forward
         self.optimizers = 0  # that many steps are under way
         self.before_evaluation = None
+        self.gives_gradients = False  # as values, to the program
 
     def enter(self, kind, text=""):
         if kind != self.kind:
@@ -46,7 +47,8 @@ class Phases:
             self.enter(self.before_evaluation)
 
     def backward_ends(self, before, accumulates):
-        if not accumulates:  # a gradient as a value, for a loss to come
+        if not accumulates:  # a gradient as a value, for a loss to come, or for an update of the program's own
+            self.gives_gradients = True
             self.enter(before)
         else:
             self.enter(OPTIMIZER if self.optimizers else BETWEEN)

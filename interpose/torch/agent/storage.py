@@ -25,9 +25,13 @@ def parts(tensor):
 
 
 def plain_address(tensor):
-    """Something that changes when the tensor moves: cheap, for tensors of every kind."""
+    """Something that changes when the tensor moves: cheap, for tensors of every kind. 0 for one that stands for another,
+    as in the transforms of torch.func."""
     if type(tensor) in PLAIN:
-        return tensor.data_ptr()
+        try:
+            return tensor.data_ptr()
+        except RuntimeError:
+            return 0
     local = getattr(tensor, "_local_tensor", None)
     return id(tensor) if local is None else local.data_ptr()
 

@@ -362,6 +362,71 @@ def teardown():
         mark(f"used {used}: gone")
 
 
+class Returning(torch.optim.Optimizer):
+    """Keeps, in its own state, where the weights were; another optimizer, which it wraps, makes the steps."""
+
+    def __init__(self, base):
+        self.base = base
+        super().__init__(base.param_groups, {})
+
+    @torch.no_grad()
+    def climb(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["old"] = p.clone()
+
+
+def train_by_values():
+    """Gradients come from a transform and are put in their place; a model that no optimizer steps for itself."""
+    model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
+    optimizer = Returning(torch.optim.SGD(model.parameters(), lr=0.1))
+    found = {"parameter": [_place(p) for p in model.parameters()], "gradient": [], "optimizer_state": []}
+    held = []
+
+    def loss_of(values, x):
+        return torch.func.functional_call(model, values, (x,)).square().mean()
+
+    for step in range(4):
+        mark(f"step {step}: transform")
+        gradients = torch.func.grad(loss_of)({name: p.detach() for name, p in model.named_parameters()}, x)
+        mark(f"step {step}: ends")
+        for name, p in model.named_parameters():
+            p.grad = gradients[name]
+        found["gradient"] += [_place(p.grad) for p in model.parameters()]
+        optimizer.climb()
+        found["optimizer_state"] += [_place(state["old"]) for state in optimizer.state.values()]
+        held += [state["old"] for state in optimizer.state.values()]  # so that each has a place of its own
+        optimizer.base.step()
+    expect(**found)
+
+
+def in_thread():
+    """The first thread only waits, and makes no pending calls of the interpreter."""
+    thread = threading.Thread(target=train_by_values)
+    thread.start()
+    thread.join()
+
+
+def compiled_step():
+    """The graphs that a compiler makes of an optimizer's step."""
+    start_layers()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model, graphs = mlp(), []
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def backend(graph, _inputs):
+        graphs.append([node.name for node in graph.graph.nodes])
+        return graph.forward
+
+    step = torch.compile(optimizer.step, backend=backend)
+    for _ in range(3):
+        model(torch.ones(4, 256)).sum().backward()
+        step()
+        optimizer.zero_grad()
+    print(len(graphs), hashlib.sha256(repr(graphs).encode()).hexdigest(), digest(model.parameters()))
+
+
 JOBS = {
     "numerics": numerics,
     "function_modes": function_modes,
@@ -378,6 +443,8 @@ JOBS = {
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,
+    "in_thread": in_thread,
+    "compiled_step": compiled_step,
 }
 
 if __name__ == "__main__":

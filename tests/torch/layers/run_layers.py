@@ -247,6 +247,31 @@ def teardown(case):
     require(freed["with"] == freed["without"], f"freed with the layers: {freed['with']}, without: {freed['without']}")
 
 
+def in_thread(case):
+    """Training in a thread, by gradients as values: saved tensors inside of a transform, and names of what is replaced at each step."""
+    case.run("in_thread")
+    ledger = case.ledger()
+    layers_are_on(ledger)
+    said = {category: [] for category in lf.CATEGORIES}
+    for event in ledger.of(lf.NAME):
+        said[lf.CATEGORIES[event.category]].append([event.address, event.bytes])
+    for category, places in case.expected().items():
+        missing = [place for place in places if place not in said[category]]
+        require(places and not missing, f"{category}: of {places} these were not named: {missing}")
+    for step in range(1, 4):  # the first one may be over before the layers are there
+        events = ledger.between(f"step {step}: transform", f"step {step}: ends")
+        made = {event.address for event in events if event.kind == lf.BLOCK_ALLOC}
+        saved = {event.address for event in events if event.kind == lf.SAVED_TENSOR} & made
+        require(len(saved) >= 3, f"step {step}: of {len(made)} blocks in a transform, {len(saved)} were said to be saved")
+
+
+def compiled_step(case):
+    """A compiler that traces an optimizer's step finds the same graph, and nothing of the agent in it."""
+    recorded, plain = case.run("compiled_step"), case.run("compiled_step", recorded=False)
+    layers_are_on(case.ledger())
+    require(plain.stdout.split() and recorded.stdout == plain.stdout, f"with the ledger: {recorded.stdout}without: {plain.stdout}")
+
+
 def switched_off(case):
     """LEDGER_AGENT=0 and LEDGER_ADAPTER=0: blocks as ever, and nothing else."""
     case.run("phases", {"LEDGER_AGENT": "0", "LEDGER_ADAPTER": "0"})
@@ -276,6 +301,8 @@ CASES = {
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,
+    "in_thread": in_thread,
+    "compiled_step": compiled_step,
     "switched_off": switched_off,
 }
 
