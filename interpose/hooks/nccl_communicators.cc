@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "interpose/core/collective_source.h"
+#include "interpose/core/definitions.h"
 #include "interpose/core/recorder.h"
 #include "interpose/hooks/nccl_function.h"
 
@@ -23,6 +25,8 @@ constexpr std::uint64_t kClaimed = 1;
 struct Slot {
   std::atomic<std::uint64_t> communicator{0};
   std::atomic<bool> incomplete{false};
+  std::atomic<bool> described{false};
+  std::atomic<bool> looked_up{false};  // its name, among the framework's groups
   std::atomic<std::int8_t> device{record::kNoDevice};
   std::atomic<std::int32_t> ranks{0};
   std::atomic<std::uint32_t> splits{0};
@@ -110,6 +114,15 @@ void CompleteSlot(Communicator communicator, Slot& slot, const void* caller) {
   }
 }
 
+// The group that has the communicator's name. Something else than the framework may have given that name: a group of
+// another size is not it. A look-up in vain is not cheap, and so there is only one.
+bool LookUp(const CollectiveSource& source, Slot& slot, record::ProcessGroupInfo* info) {
+  const std::string_view name = TextOf(slot.name);
+  if (name.empty() || slot.looked_up.exchange(true, std::memory_order_relaxed)) return false;
+  return source.process_group_named(name.data(), name.size(), info) &&
+         info->ranks == static_cast<std::uint32_t>(slot.ranks.load(std::memory_order_relaxed));
+}
+
 }  // namespace
 
 std::uint64_t NewToken() { return kTokenBit | (g_last_token.fetch_add(1, std::memory_order_relaxed) + 1); }
@@ -137,6 +150,8 @@ void Made(Communicator communicator, const Description& description, const void*
   filled.device = record::kNoDevice;
   filled.ranks = description.ranks;
   filled.splits = 0;
+  filled.described = false;
+  filled.looked_up = false;
   filled.token = description.token;
   filled.id_hash = description.id_hash;
   filled.parent = description.parent;
@@ -164,6 +179,27 @@ void CompleteAll(const void* caller) {
     const std::uint64_t id = g_slots[i].communicator.load(std::memory_order_acquire);
     if (id > kClaimed) CompleteSlot(reinterpret_cast<Communicator>(id), g_slots[i], caller);
   }
+}
+
+void Describe(Communicator communicator) {
+  const CollectiveSource* const source = CurrentCollectiveSource();
+  if (source == nullptr) return;
+  Slot* const slot = Find(communicator);
+  if (slot == nullptr || slot->described.load(std::memory_order_relaxed)) return;
+  record::ProcessGroupInfo info = {};
+  if (!source->process_group(&info) && !LookUp(*source, *slot, &info)) return;
+  if (slot->described.exchange(true, std::memory_order_relaxed)) return;
+  info.commit = {static_cast<std::uint16_t>(record::Kind::kProcessGroup), record::Layer::kOp, slot->device, 0};
+  info.communicator = Id(communicator);
+  info.scope = CurrentScope();
+  Append(info);
+}
+
+std::uint32_t ScopeOfCollective() {
+  const std::uint32_t scope = CurrentScope();
+  const CollectiveSource* const source = CurrentCollectiveSource();
+  const std::uint32_t name = source == nullptr ? 0 : source->name();
+  return name == 0 ? scope : ScopeUnder(scope, ScopeKind{record::Layer::kOp, record::kScopeCollective, 0}, name);
 }
 
 std::int8_t DeviceOf(Communicator communicator) {

@@ -57,6 +57,13 @@ void Made(Communicator communicator, const Description& description, const void*
 void Complete(Communicator communicator, const void* caller);
 void CompleteAll(const void* caller);
 
+// Writes which process group of the framework a communicator works for, once for each communicator. To be called when
+// it is used: then the framework may say of which group the collective is, or know a group by NCCL's name for it.
+void Describe(Communicator communicator);
+
+// The thread's scope, and in it the framework's collective that it is inside of, if there is one.
+std::uint32_t ScopeOfCollective();
+
 // The device that a communicator works on; kNoDevice if it is not known.
 std::int8_t DeviceOf(Communicator communicator);
 

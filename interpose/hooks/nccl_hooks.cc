@@ -43,7 +43,8 @@ void RecordOperation(const Operands& operands) {
   record.count = operands.count;
   record.communicator = Id(operands.communicator);
   record.stream = reinterpret_cast<std::uintptr_t>(operands.stream);
-  record.scope = CurrentScope();
+  Describe(operands.communicator);
+  record.scope = ScopeOfCollective();
   record.operation = operands.operation;
   record.element_bytes = ElementBytes(operands.type);
   record.datatype = static_cast<std::uint8_t>(operands.type);

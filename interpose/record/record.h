@@ -36,6 +36,7 @@ enum class Kind : std::uint16_t {
   kDevice = 4,        // DeviceInfo
   kSetting = 5,       // Setting: key and value, both texts
   kCommunicator = 6,  // CommunicatorInfo: a NCCL communicator came to be
+  kProcessGroup = 7,  // ProcessGroupInfo: the framework's process group that a communicator works for
   // Memory below the caching allocator.
   kAlloc = 16,          // Allocation: bytes were got
   kFree = 17,           // Allocation: bytes are about to be given back
@@ -150,6 +151,8 @@ inline constexpr std::uint8_t kScopeRecompute = 2;   // forward code that runs a
 inline constexpr std::uint8_t kScopeModule = 4;      // a module's forward; the name is its fully qualified name
 inline constexpr std::uint8_t kScopeUser = 8;        // a range of the framework's profiler (record_function)
 inline constexpr std::uint8_t kScopeOptimizer = 16;  // such a range around an optimizer's step or zero_grad
+// What the framework calls a collective, as the innermost scope of the NCCL operations that it consists of.
+inline constexpr std::uint8_t kScopeCollective = 32;
 
 // The relation of ticks to the system's clocks. Readers interpolate between anchors.
 struct ClockAnchor {
@@ -195,6 +198,23 @@ struct CommunicatorInfo {
   // token then, and the handle later on. Never reused in a process; its highest bit is set, which no handle has.
   std::uint64_t token;
 };
+
+// Said by the op adapter when the communicator is used for the first time.
+struct ProcessGroupInfo {
+  Commit commit;
+  std::uint64_t ticks;
+  std::uint64_t communicator;  // ncclComm_t
+  std::uint32_t name;          // text: the framework's own, which no other group of the process has
+  std::uint32_t description;   // text: what the program calls the group; groups may share one
+  std::uint32_t ranks;         // of the group, of which a communicator for sends and receives has two
+  std::uint32_t rank;          // of this process in the group
+  std::int32_t first_rank;     // of the job: the group's first
+  std::int32_t rank_stride;    // from one to the next; 0: there is one rank; kUnevenRanks
+  std::uint32_t scope;
+  std::uint8_t reserved[12];
+};
+// The ranks are not evenly spaced, or not known.
+inline constexpr std::int32_t kUnevenRanks = -1;
 
 struct Allocation {
   Commit commit;
@@ -479,6 +499,7 @@ static_assert(sizeof(ClockAnchor) == kRecordBytes);
 static_assert(sizeof(DeviceInfo) == kRecordBytes);
 static_assert(sizeof(Setting) == kRecordBytes);
 static_assert(sizeof(CommunicatorInfo) == kRecordBytes);
+static_assert(sizeof(ProcessGroupInfo) == kRecordBytes);
 static_assert(sizeof(Allocation) == kRecordBytes);
 static_assert(sizeof(Mapping) == kRecordBytes);
 static_assert(sizeof(DeviceSample) == kRecordBytes);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "interpose/core/collective_source.h"
 #include "interpose/core/definitions.h"
 #include "interpose/core/line.h"
 #include "interpose/core/options.h"
@@ -139,6 +140,7 @@ const char* Attach(const Path& path, std::string_view version) {
   g_host.steps_with_ops = CurrentOptions().steps_with_ops;
   if (const char* const reason = adapter->attach(&g_host); reason != nullptr) return reason;
   SetNodeFinder(adapter->current_node);
+  SetCollectiveSource({adapter->collective_name, adapter->process_group, adapter->process_group_named});
   g_adapter.store(adapter, std::memory_order_release);
   return "";
 }

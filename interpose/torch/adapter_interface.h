@@ -15,7 +15,7 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 5;
+inline constexpr std::uint32_t kAdapterInterface = 6;
 
 // A backward node.
 struct NodeInfo {
@@ -71,6 +71,10 @@ struct Adapter {
   void (*gradient_accumulated)(const void* node);
   // At any time, on any thread. Frames that are entered already are left as usual.
   void (*stop_observing)(Observed what);
+  // See CollectiveSource (collective_source.h).
+  std::uint32_t (*collective_name)();
+  bool (*process_group)(record::ProcessGroupInfo* info);
+  bool (*process_group_named)(const char* name, std::size_t bytes, record::ProcessGroupInfo* info);
 };
 inline constexpr char kAdapterSymbol[] = "ledger_torch_adapter";
 

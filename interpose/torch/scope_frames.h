@@ -8,7 +8,7 @@
 // Backward nodes have neither a beginning nor an end here: having the framework report them costs more than all else
 // that is recorded. Whenever a frame is entered or a scope is wanted, it is looked which node the thread is inside of.
 //
-// A stack belongs to its thread. Other threads do no more than clear a frame's identity (EndElsewhere); stacks are
+// A stack belongs to its thread. Other threads do no more than clear a frame's identity (EndFrame); stacks are
 // never given back to the system, so that they can do it at any time.
 #pragma once
 
@@ -28,7 +28,7 @@ struct FrameInfo {
 
 // Enters a frame. `name` must stay valid until the frame is left on this very thread.
 void PushFrame(const FrameInfo& info, std::string_view name);
-// The same with an interned text, for frames whose end may come from another thread. Returns what EndElsewhere wants.
+// The same with an interned text, for frames whose end may come from another thread. Returns what EndFrame wants.
 FrameStack* PushFrame(const FrameInfo& info, std::uint32_t text);
 
 // Leaves the frame and everything inside it; does nothing when there is none.

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ledger/replay/balance.h"
+#include "ledger/replay/communicator_name.h"
 #include "ledger/replay/driver_memory.h"
 
 namespace ledger::attribution {
@@ -49,7 +49,10 @@ class Bookkeeper {
     }
     AddBuffers();
     std::vector<Communication> result;
-    for (Row& row : rows_) result.push_back(std::move(row.sums));
+    for (Row& row : rows_) {
+      for (const auto& [name, calls] : row.calls_of) row.sums.calls_of[grounds_.file.Text(name)] += calls;
+      result.push_back(std::move(row.sums));
+    }
     std::stable_sort(result.begin(), result.end(), [](const Communication& a, const Communication& b) {
       return std::tuple(!a.in_setup, a.step) < std::tuple(!b.in_setup, b.step);
     });
@@ -59,8 +62,9 @@ class Bookkeeper {
  private:
   struct Row {
     Communication sums;
-    std::uint32_t rank = 0;          // of this process in the communicator
-    std::set<std::uint32_t> blocks;  // by their facts
+    std::uint32_t rank = 0;                           // of this process in the communicator
+    std::set<std::uint32_t> blocks;                   // by their facts
+    std::map<std::uint32_t, std::uint64_t> calls_of;  // by text
   };
   // In setup, step, operation, position of the communicator in the ledger.
   using Key = std::tuple<bool, std::uint64_t, Operation, std::size_t>;
@@ -68,7 +72,7 @@ class Bookkeeper {
   Row& RowOf(const record::Collective& call, std::uint64_t slot) {
     const PhaseInterval& interval = grounds_.phases.intervals()[grounds_.phases.IndexAt(slot)];
     const bool in_setup = interval.kind == PhaseKind::kSetup;
-    const auto communicator = replay::FindCommunicator(grounds_.file, call.communicator, slot);
+    const auto communicator = grounds_.file.FindCommunicator(call.communicator, slot);
     const Key key{in_setup, interval.step, call.operation, communicator.value_or(kUnknownCommunicator)};
     const auto [entry, added] = by_key_.try_emplace(key, rows_.size());
     if (!added) return rows_[entry->second];
@@ -78,16 +82,19 @@ class Bookkeeper {
     row.sums.operation = call.operation;
     row.sums.communicator = replay::CommunicatorName(grounds_.file, call.communicator, slot);
     if (communicator) {
-      const std::uint64_t made = grounds_.file.communicators()[*communicator];
-      row.sums.ranks = grounds_.file.slots()[made].As<record::CommunicatorInfo>().nranks;
-      row.rank = grounds_.file.slots()[made].As<record::CommunicatorInfo>().rank;
+      const format::Slot& info = grounds_.file.slots()[grounds_.file.communicators()[*communicator].info];
+      row.sums.ranks = info.As<record::CommunicatorInfo>().nranks;
+      row.sums.ranks_of_job = replay::ProcessGroupRanks(grounds_.file, *communicator);
+      row.rank = info.As<record::CommunicatorInfo>().rank;
     }
     return row;
   }
 
-  static void Count(const record::Collective& call, Row& row) {
+  void Count(const record::Collective& call, Row& row) const {
     const std::uint64_t payload = PayloadBytes(call, row.sums.ranks);
     ++row.sums.calls;
+    const format::ScopeNode& scope = grounds_.file.scopes().Get(call.scope);
+    if ((scope.flags & record::kScopeCollective) != 0) ++row.calls_of[scope.name];
     row.sums.payload_bytes += payload;
     row.sums.wire_bytes += WireBytes(call.operation, payload, row.sums.ranks, call.peer_or_root == row.rank);
   }

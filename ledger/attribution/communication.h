@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,14 @@ struct Communication {
   std::uint64_t step = 0;  // what lies between steps belongs to the one before
   record::Operation operation = record::Operation::kUnknown;
   std::string communicator;
-  std::uint32_t ranks = 0;  // of the communicator; 0: not known
+  std::string ranks_of_job;  // of its process group: "0-7"; "" where the framework did not say it
+  std::uint32_t ranks = 0;   // of the communicator; 0: not known
   std::uint64_t calls = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t buffer_bytes = 0;
   std::uint64_t wire_bytes = 0;
+  // Calls by the framework's name for the collective that they were made for; of none where it did not say it.
+  std::map<std::string, std::uint64_t> calls_of;
 };
 
 // Bytes of the whole tensor that a call on `ranks` ranks is about. Of several things that NCCL calls a count, each

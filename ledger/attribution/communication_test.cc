@@ -89,6 +89,28 @@ TEST_CASE("calls are summed by step, operation and communicator; what lies betwe
   CHECK(all[4].step == 1);
 }
 
+TEST_CASE("a row names the process group and its ranks, and what the framework calls the collectives") {
+  TestJob job(/*agent=*/true);
+  job.ledger.Communicator(0, TestJob::kCommunicator, "5", 4);
+  job.ledger.ProcessGroup(TestJob::kCommunicator, "5", "mesh_shard", 4, 1, 2);
+  const auto block = job.Allocate(1024);
+  const std::uint32_t forward = job.Scope(0, "layers.0", record::kScopeModule, record::Layer::kAgent);
+  const std::uint32_t gather = job.Scope(forward, "all_gather", record::kScopeCollective, record::Layer::kOp);
+  const std::uint32_t elsewhere = job.Scope(0, "all_gather", record::kScopeCollective, record::Layer::kOp);
+  const std::uint32_t broadcast = job.Scope(0, "broadcast", record::kScopeCollective, record::Layer::kOp);
+  job.Enter(PhaseKind::kForward, 0);
+  for (const std::uint32_t scope : {gather, elsewhere, broadcast, forward}) {
+    job.Collect(Operation::kBroadcast, block, block, 1024);
+    job.ledger.At<record::Collective>(job.ledger.slots() - 1).scope = scope;
+  }
+  const auto all = CommunicationOf(job);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].communicator == "communicator 0 \"mesh_shard\", 4 ranks");
+  CHECK(all[0].ranks_of_job == "1-7 by 2");
+  CHECK(all[0].calls == 4);
+  CHECK(all[0].calls_of == std::map<std::string, std::uint64_t>{{"all_gather", 2}, {"broadcast", 1}});
+}
+
 TEST_CASE("a block that was freed in between is another one at the same address") {
   TestJob job(/*agent=*/true);
   job.Enter(PhaseKind::kForward, 0);

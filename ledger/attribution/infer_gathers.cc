@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ledger/replay/balance.h"
-
 namespace ledger::attribution {
 namespace {
 
@@ -39,6 +37,9 @@ class Inference {
         Allocated(event >> 1);
       }
     }
+    // A wrapper that copies does so each time. One that uses the output itself has blocks of such sizes now and then.
+    if (2 * copied_ < seen_) return;
+    for (const std::uint64_t life : copies_) Mark(life);
   }
 
  private:
@@ -51,12 +52,13 @@ class Inference {
     const std::uint64_t life = life_of_[mention.facts];
     if (!BeginsAt(life, call.receive) || mention.slot == last_call_) return;
     last_call_ = mention.slot;  // in place, what is sent begins there, too
-    const auto communicator = replay::FindCommunicator(file_, call.communicator, mention.slot);
+    const auto communicator = file_.FindCommunicator(call.communicator, mention.slot);
     if (!communicator) return;
-    const std::uint64_t made = file_.communicators()[*communicator];
-    const std::uint64_t ranks = file_.slots()[made].As<record::CommunicatorInfo>().nranks;
+    const std::uint64_t info = file_.communicators()[*communicator].info;
+    const std::uint64_t ranks = file_.slots()[info].As<record::CommunicatorInfo>().nranks;
     const std::uint64_t bytes = call.count * call.element_bytes * ranks;
     thread_ = call.commit.thread;
+    ++seen_;
     gathers_.push_back({bytes, life});
     if (gathers_.size() > kOutstanding) gathers_.erase(gathers_.begin());
   }
@@ -81,7 +83,8 @@ class Inference {
         return bytes >= gather.bytes && bytes - gather.bytes < rounding && lives_.lives[gather.life].AliveAt(now);
       });
       if (found == gathers_.end()) continue;
-      for (; i < run_.size(); ++i) Mark(run_[i]);
+      copies_.insert(copies_.end(), run_.begin() + static_cast<std::ptrdiff_t>(i), run_.end());
+      ++copied_;
       run_.clear();
       gathers_.erase(found);
       return;
@@ -107,7 +110,9 @@ class Inference {
   std::uint64_t last_call_ = kNever;    // slot
   std::uint32_t thread_ = 0;            // of the last gather
   std::vector<Gather> gathers_;
-  std::vector<std::uint64_t> run_;  // of blocks allocated one after the other
+  std::size_t seen_ = 0, copied_ = 0;  // gathers
+  std::vector<std::uint64_t> copies_;  // lives
+  std::vector<std::uint64_t> run_;     // of blocks allocated one after the other
 };
 
 }  // namespace

@@ -58,6 +58,8 @@ const Layout kLayouts[] = {
     LAYOUT(BlockDetail, commit, ticks, address, size, requested, stream, scope, reserved),
     LAYOUT(Segment, commit, ticks, address, size, stream, pool_id, scope, reserved),
     LAYOUT(Range, commit, ticks, scope, text, id, payload, domain, reserved),
+    LAYOUT(ProcessGroupInfo, commit, ticks, communicator, name, description, ranks, rank, first_rank, rank_stride,
+           scope, reserved),
     LAYOUT(Collective, commit, ticks, send, receive, count, communicator, stream, scope, operation, element_bytes,
            datatype, peer_or_root),
     LAYOUT(Tag, commit, ticks, address, size, text, scope, reserved),

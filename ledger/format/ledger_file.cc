@@ -162,7 +162,10 @@ void LedgerFile::ReadDefinition(const Slot& slot, std::uint64_t index) {
       settings_.push_back(index);
       break;
     case Kind::kCommunicator:
-      communicators_.push_back(index);
+      communicators_.Add(slot.As<record::CommunicatorInfo>(), index);
+      break;
+    case Kind::kProcessGroup:
+      communicators_.AddGroup(slot.As<record::ProcessGroupInfo>(), index);
       break;
     case Kind::kValueRead:
       value_reads_.push_back(index);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "absl/types/span.h"
 #include "interpose/record/record.h"
 #include "ledger/format/clock.h"
+#include "ledger/format/communicator_table.h"
 #include "ledger/format/mapped_file.h"
 #include "ledger/format/scope_table.h"
 #include "ledger/format/slot.h"
@@ -77,10 +79,15 @@ class LedgerFile {
   // Positions of rare records, in order.
   absl::Span<const std::uint64_t> settings() const { return settings_; }
   absl::Span<const std::uint64_t> devices() const { return devices_; }
-  absl::Span<const std::uint64_t> communicators() const { return communicators_; }
   absl::Span<const std::uint64_t> value_reads() const { return value_reads_; }
   absl::Span<const std::uint64_t> marks() const { return marks_; }
   absl::Span<const std::uint64_t> phases() const { return phases_; }
+
+  absl::Span<const CommunicatorTable::Communicator> communicators() const { return communicators_.all(); }
+  // See CommunicatorTable::Find.
+  std::optional<std::size_t> FindCommunicator(std::uint64_t context, std::uint64_t slot) const {
+    return communicators_.Find(context, slot);
+  }
 
   // The last value of a setting, or "" if there is none.
   std::string SettingValue(absl::string_view key) const;
@@ -105,7 +112,8 @@ class LedgerFile {
   TextTable texts_{0};
   ScopeTable scopes_{0};
   Clock clock_;
-  std::vector<std::uint64_t> settings_, devices_, communicators_, value_reads_, marks_, phases_;
+  CommunicatorTable communicators_;
+  std::vector<std::uint64_t> settings_, devices_, value_reads_, marks_, phases_;
 };
 
 }  // namespace ledger::format

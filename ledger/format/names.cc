@@ -23,6 +23,7 @@ constexpr Named<Kind> kKinds[] = {
     {Kind::kDevice, "device"},
     {Kind::kSetting, "setting"},
     {Kind::kCommunicator, "communicator"},
+    {Kind::kProcessGroup, "process_group"},
     {Kind::kAlloc, "alloc"},
     {Kind::kFree, "free"},
     {Kind::kAllocFailed, "alloc_failed"},

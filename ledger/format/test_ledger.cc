@@ -242,6 +242,18 @@ void TestLedger::Communicator(std::int8_t device, std::uint64_t communicator, ab
   Add(record::Kind::kCommunicator, device, info, record::Layer::kNccl);
 }
 
+void TestLedger::ProcessGroup(std::uint64_t communicator, absl::string_view name, absl::string_view description,
+                              std::uint32_t ranks, std::int32_t first_rank, std::int32_t rank_stride) {
+  record::ProcessGroupInfo info{};
+  info.communicator = communicator;
+  info.name = Text(name);
+  info.description = Text(description);
+  info.ranks = ranks;
+  info.first_rank = first_rank;
+  info.rank_stride = rank_stride;
+  Add(record::Kind::kProcessGroup, 0, info, record::Layer::kOp);
+}
+
 std::vector<std::byte> TestLedger::Bytes() const {
   record::FileHeader header = header_;
   if (header.reserved == 0) header.reserved = slots_.size();

@@ -68,6 +68,9 @@ class TestLedger {
   void ValueRead(std::int8_t device, absl::string_view place);
   void Communicator(std::int8_t device, std::uint64_t communicator, absl::string_view name, std::uint32_t nranks,
                     std::uint64_t token = 0);
+  // The process group of the communicator that has the handle now.
+  void ProcessGroup(std::uint64_t communicator, absl::string_view name, absl::string_view description,
+                    std::uint32_t ranks, std::int32_t first_rank, std::int32_t rank_stride);
 
   // Any record: fills in the commit word and, except in texts, the ticks. Returns its slot.
   template <typename Layout>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ledger/replay/communicator_name.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::replay {
@@ -224,27 +225,6 @@ RequestedBytes RequestedOf(const LedgerFile& file, const Snapshot& snapshot) {
     result.rounded += block.bytes;
   }
   return result;
-}
-
-std::optional<std::size_t> FindCommunicator(const LedgerFile& file, std::uint64_t context, std::uint64_t slot) {
-  const auto all = file.communicators();
-  std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto& info = file.slots()[all[i]].As<record::CommunicatorInfo>();
-    if (info.token == context && context != 0) return i;
-    if (info.communicator != context) continue;
-    if (!found || all[i] <= slot) found = i;
-  }
-  return found;
-}
-
-std::string CommunicatorName(const LedgerFile& file, std::uint64_t context, std::uint64_t slot) {
-  if (context == 0) return "communicator not known";
-  const auto found = FindCommunicator(file, context, slot);
-  if (!found) return "communicator that was never finished";
-  const auto& info = file.slots()[file.communicators()[*found]].As<record::CommunicatorInfo>();
-  const std::string name = info.name == 0 ? "" : absl::StrCat(" \"", file.Text(info.name), "\"");
-  return absl::StrCat("communicator ", *found, name, ", ", info.nranks, info.nranks == 1 ? " rank" : " ranks");
 }
 
 }  // namespace ledger::replay

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,11 +77,5 @@ struct RequestedBytes {
   std::uint64_t rounded = 0;       // their block bytes
 };
 RequestedBytes RequestedOf(const format::LedgerFile& file, const Snapshot& snapshot);
-
-// Position in file.communicators(): by handle, or by the token that stood for it while it was made. A token is never
-// reused; a handle may be, and then means the last communicator that had it by that slot, or else the next.
-std::optional<std::size_t> FindCommunicator(const format::LedgerFile& file, std::uint64_t context, std::uint64_t slot);
-// "communicator 0 "tp", 8 ranks".
-std::string CommunicatorName(const format::LedgerFile& file, std::uint64_t context, std::uint64_t slot);
 
 }  // namespace ledger::replay

@@ -4,6 +4,7 @@
 
 #include "ledger/format/test_ledger.h"
 #include "ledger/replay/analysis.h"
+#include "ledger/replay/communicator_name.h"
 
 namespace ledger::replay {
 namespace {

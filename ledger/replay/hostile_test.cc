@@ -26,6 +26,7 @@ std::vector<std::byte> SmallLedger() {
   ledger.BlockAlloc(0, 0x1000, 512, scope, 500);
   ledger.BlockAlloc(0, 0x2000, 512, scope);
   ledger.Communicator(0, 7, "dp", 2);
+  ledger.ProcessGroup(7, "1", "mesh_dp", 2, 0, 4);
   ledger.Alloc(0, 0x9000, 4096, {.owner = "libnccl.so.2", .context = 7});
   ledger.PoolSample(0, 3, 10, 20);
   ledger.Mark("m");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ledger/format/names.h"
+#include "ledger/replay/communicator_name.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::report {
@@ -81,11 +82,30 @@ ModelStateReport BuildModelState(const Attribution& attribution, const DeviceLiv
   return report;
 }
 
+std::vector<CommunicatorReport> BuildCommunicators(const format::LedgerFile& file) {
+  std::vector<CommunicatorReport> communicators;
+  for (std::size_t i = 0; i < file.communicators().size(); ++i) {
+    const format::CommunicatorTable::Communicator& each = file.communicators()[i];
+    const auto& info = file.slots()[each.info].As<record::CommunicatorInfo>();
+    CommunicatorReport& report = communicators.emplace_back();
+    report.name = replay::CommunicatorName(file, i);
+    report.nccl_name = file.Text(info.name);
+    report.ranks = info.nranks;
+    report.rank = info.rank;
+    if (each.group == format::CommunicatorTable::kNone) continue;
+    const auto& group = file.slots()[each.group].As<record::ProcessGroupInfo>();
+    report.group = {file.Text(group.name), file.Text(group.description), group.ranks, group.rank, group.first_rank,
+                    group.rank_stride};
+  }
+  return communicators;
+}
+
 }  // namespace
 
 void BuildTraining(const Attribution& attribution, const replay::DeviceAnalysis& device, RankReport& rank) {
   const DeviceLives* const lives = attribution.lives(device.device);
   rank.phases_inferred = attribution.phases().inferred();
+  rank.communicators = BuildCommunicators(attribution.grounds().file);
   if (lives == nullptr) return;
   const Grounds grounds = attribution.grounds();
   rank.phases = BuildPhases(attribution, device.device, rank.duration_ns);

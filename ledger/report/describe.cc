@@ -84,6 +84,13 @@ void Definition(const LedgerFile& file, const Slot& slot, Fields& fields) {
       fields.Text("key", r.key).Text("value", r.value);
       return;
     }
+    case Kind::kProcessGroup: {
+      const auto& r = slot.As<record::ProcessGroupInfo>();
+      fields.Address("communicator", r.communicator).Text("name", r.name).Text("description", r.description);
+      fields.Number("ranks", r.ranks).Number("rank", r.rank).Signed("first_rank", r.first_rank);
+      fields.Signed("rank_stride", r.rank_stride).Scope(r.scope);
+      return;
+    }
     default: {
       const auto& r = slot.As<record::CommunicatorInfo>();
       fields.Address("communicator", r.communicator).Address("token", r.token).Address("parent", r.parent);
@@ -202,6 +209,7 @@ std::vector<Field> FieldsOf(const LedgerFile& file, const Slot& slot) {
     case Kind::kSetting:
     case Kind::kCommunicator:
     case Kind::kCommunicatorDestroy:
+    case Kind::kProcessGroup:
       Definition(file, slot, fields);
       break;
     case Kind::kMap:

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "ledger/attribution/describe_life.h"
 #include "ledger/format/names.h"
+#include "ledger/replay/communicator_name.h"
 #include "ledger/replay/record_fields.h"
 
 namespace ledger::report {
@@ -23,6 +24,21 @@ using attribution::Grounds;
 using attribution::Life;
 using format::LedgerFile;
 using replay::Analysis;
+
+// Of the collective that gave a communication buffer its role; "" where there is none, or the framework did not say it.
+std::string ProcessGroupOf(const Grounds& grounds, const attribution::Facts& facts, const Life& life) {
+  if (life.category != Category::kCommBuffer || facts.call == attribution::kNever || life.role != facts.role) return "";
+  const auto& call = grounds.file.slots()[facts.call].As<record::Collective>();
+  const auto communicator = grounds.file.FindCommunicator(call.communicator, facts.call);
+  return communicator ? replay::ProcessGroupName(grounds.file, *communicator) : "";
+}
+
+// "layers.0: aten::empty (all-gather output, mesh_shard)".
+std::string MemberName(const BlockReport& block) {
+  if (block.role.empty()) return block.member;
+  return absl::StrCat(block.member, " (", block.role, block.process_group.empty() ? "" : ", ", block.process_group,
+                      ")");
+}
 
 BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const Life& life) {
   const format::Slot& slot = grounds.file.slots()[life.begin];
@@ -40,6 +56,7 @@ BlockReport BuildBlock(const Grounds& grounds, const DeviceLives& lives, const L
   block.category = life.category;
   block.evidence = life.evidence;
   block.role = std::string(attribution::RoleName(life.role));
+  block.process_group = ProcessGroupOf(grounds, lives.FactsOf(life), life);
   block.name = attribution::NameOf(grounds, lives, life);
   block.member = attribution::MemberOf(grounds, lives, life);
   block.module = attribution::ModuleOf(grounds, lives, life);
@@ -76,7 +93,7 @@ void CountCategories(const attribution::CategoryTimeline& timeline, const Ledger
 void CollectMembers(InstantReport& instant) {
   std::vector<std::map<std::string, MemberReport>> members(attribution::kCategoryCount);
   for (const BlockReport& block : instant.blocks) {
-    const std::string name = block.role.empty() ? block.member : absl::StrCat(block.member, " (", block.role, ")");
+    const std::string name = MemberName(block);
     MemberReport& member = members[attribution::Index(block.category)][name];
     member.name = name;
     member.bytes += block.bytes;

@@ -63,6 +63,7 @@ Json BlockJson(const BlockReport& block) {
       {"requested", block.requested},
       {"category", attribution::CategoryName(block.category)},
       {"role", block.role},
+      {"process_group", block.process_group},
       {"evidence", attribution::EvidenceName(block.evidence)},
       {"name", block.name},
       {"module", block.module},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "ledger/format/names.h"
 #include "ledger/report/host_nodes.h"
@@ -42,7 +43,28 @@ Json CommunicationJson(const RankReport& rank) {
                     {"count", each.calls},
                     {"payload_bytes", each.payload_bytes},
                     {"buffer_bytes", each.buffer_bytes},
-                    {"wire_bytes", each.wire_bytes}});
+                    {"wire_bytes", each.wire_bytes},
+                    {"calls_of", each.calls_of}});
+  }
+  return json;
+}
+
+Json CommunicatorsJson(const RankReport& rank) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < rank.communicators.size(); ++i) {
+    if (LeftOut(rank.communicators, i)) continue;
+    const CommunicatorReport& each = rank.communicators[i];
+    Json communicator = {
+        {"communicator", each.name}, {"nccl_name", each.nccl_name}, {"ranks", each.ranks}, {"rank", each.rank}};
+    if (each.group) {
+      communicator["process_group"] = {{"name", each.group->name},
+                                       {"description", each.group->description},
+                                       {"ranks", each.group->ranks},
+                                       {"rank", each.group->rank},
+                                       {"first_rank", each.group->first_rank},
+                                       {"rank_stride", each.group->rank_stride}};
+    }
+    json.push_back(std::move(communicator));
   }
   return json;
 }
@@ -152,6 +174,7 @@ void AddTraining(const RankReport& rank, const ModelSummary& model, Json& json) 
   const std::vector<StepReport> steps = StepsOf(rank);
   json["communication_count"] = rank.communication.size();
   json["communication"] = CommunicationJson(rank);
+  json["communicators"] = CommunicatorsJson(rank);
   json["gathered"] = GatheredJson(rank.gathered);
   json["model_state"] = ModelStateJson(rank.model_state, model);
   json["step_count"] = steps.size();

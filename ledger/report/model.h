@@ -41,6 +41,7 @@ struct BlockReport {
   attribution::Category category = attribution::Category::kUnknown;
   attribution::Evidence evidence = attribution::Evidence::kNone;
   std::string role, name, member, module, op, scope, owner;  // "": none
+  std::string process_group;                                 // whose collective the role is of; "": none, or not known
   std::string phase;                                         // in which it was allocated
   std::int64_t born_ns = 0, freed_ns = -1;                   // -1: never
 };
@@ -165,6 +166,7 @@ struct RankReport {
   std::vector<PhaseReport> phases;
   bool phases_inferred = false;  // no agent told them
   std::vector<attribution::Communication> communication;
+  std::vector<CommunicatorReport> communicators;
   GatheredReport gathered;
   ModelStateReport model_state;
   std::vector<attribution::Growth> growth;

@@ -40,7 +40,8 @@ TestLedger SampleRank(int rank) {
   ledger.BlockAlloc(0, 0x10000000, 512 * kMiB, setup, 512 * kMiB - 100);
   ledger.HandleCreate(0, 1, 64 * kMiB,
                       {.owner = "libnccl.so.2", .call = "cuMemCreate", .used = used += 64 * kMiB, .context = kToken});
-  ledger.Communicator(0, 0xc0ffee, "default_pg", kSampleRanks, kToken);
+  ledger.Communicator(0, 0xc0ffee, "0", kSampleRanks, kToken);
+  ledger.ProcessGroup(0xc0ffee, "0", "default_pg", kSampleRanks, 0, 1);
   ledger.Alloc(0, 0x90000000, 32 * kMiB, {.owner = "libcublas.so.13", .scope = forward, .used = used += 34 * kMiB});
   ledger.Alloc(record::kNoDevice, 0x7000, 256 * kMiB,
                {.owner = "libtorch_cuda.so", .call = "cudaHostAlloc", .memory = Memory::kHost});

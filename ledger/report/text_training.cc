@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +24,7 @@ using attribution::Category;
 using attribution::CategoryName;
 
 constexpr std::size_t kNameWidth = 60;
+constexpr std::size_t kMaxOtherNames = 3;
 constexpr std::size_t kMaxListed = 5;
 
 // "4", "2.5", "0.02": as few digits as say it.
@@ -178,6 +183,38 @@ std::pair<bool, std::uint64_t> StepWithCalls(const RankReport& rank) {
   return last;
 }
 
+std::string RanksOf(const attribution::Communication& each) {
+  return each.ranks_of_job.empty() ? "" : absl::StrCat(": ", each.ranks_of_job);
+}
+
+// Lower-case letters alone, so that names can be compared across conventions: "allGather_" as "allgather".
+std::string Letters(absl::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (absl::ascii_isalpha(static_cast<unsigned char>(c)))
+      letters += absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  return letters;
+}
+
+// Does the framework's name for a collective say which operation of NCCL it is?
+bool Says(absl::string_view name, record::Operation operation) {
+  if (operation == record::Operation::kReceive) return absl::StrContains(Letters(name), "recv");
+  return absl::StrContains(Letters(name), Letters(format::OperationName(operation)));
+}
+
+// What the framework was asked for, where NCCL was told something else: "; for all_to_all_v_single".
+std::string OtherNames(const attribution::Communication& each) {
+  std::vector<std::string> names;
+  for (const auto& [name, calls] : each.calls_of) {
+    if (!Says(name, each.operation)) names.push_back(Printable(name));
+  }
+  if (names.empty()) return "";
+  const std::size_t listed = std::min(names.size(), kMaxOtherNames);
+  return absl::StrCat("; for ", absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(listed), ", "),
+                      listed == names.size() ? "" : ", ...");
+}
+
 }  // namespace
 
 std::string StepsText(const RankReport& rank) {
@@ -246,7 +283,7 @@ std::string CommunicationText(const RankReport& rank) {
          absl::StrCat("  ", PadRight(format::OperationName(each.operation), 16), PadLeft(Grouped(each.calls), 8),
                       PadLeft(Gib(each.payload_bytes), kColumnWidth), PadLeft(Gib(each.buffer_bytes), kColumnWidth),
                       PadLeft(Gib(each.wire_bytes), kColumnWidth + 2), "  ",
-                      CutFront(Printable(each.communicator), kNameWidth)));
+                      CutFront(Printable(each.communicator), kNameWidth), RanksOf(each), OtherNames(each)));
   }
   return out;
 }

@@ -13,6 +13,20 @@
 
 namespace ledger::report {
 
+// A process group of the framework, as it was said of a communicator.
+struct ProcessGroupReport {
+  std::string name, description;
+  std::uint32_t ranks = 0, rank = 0;
+  std::int32_t first_rank = 0, rank_stride = 0;  // of the job; see record::ProcessGroupInfo
+};
+
+struct CommunicatorReport {
+  std::string name;       // as it stands in accounts and rows
+  std::string nccl_name;  // as NCCL was told; "" where it was not
+  std::uint32_t ranks = 0, rank = 0;
+  std::optional<ProcessGroupReport> group;
+};
+
 struct TransientReport {
   attribution::TransientUse use;
   std::int64_t time_ns = 0;

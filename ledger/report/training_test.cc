@@ -269,6 +269,11 @@ TEST_CASE("the JSON report has communication, gathered parameters and the model'
   CHECK(call["payload_bytes"] == 8000);
   CHECK(call["buffer_bytes"] == 4096 + 8192);
   CHECK(call["wire_bytes"] == 4000);
+  CHECK(call["calls_of"].empty());
+  REQUIRE(rank["communicators"].size() == 1);
+  CHECK(rank["communicators"][0]["communicator"] == call["communicator"]);
+  CHECK(rank["communicators"][0]["nccl_name"] == "default_pg");
+  CHECK_FALSE(rank["communicators"][0].contains("process_group"));
   CHECK(rank["gathered"]["largest"]["gathered_bytes"] == 8192);
   CHECK(rank["model_state"]["held_bytes"] == 8000);
   CHECK(rank["model_state"]["shard_factor"] == 2.0);
@@ -312,6 +317,49 @@ TEST_CASE("what grows, rises and stays gathered is said in capitals") {
       StepsText(rank).find("GROWING with every evaluation: temporary, head: aten::mm, by 62.5 MiB and 1 block each") !=
       std::string::npos);
   CHECK(GatheredText(rank).find("STAYS GATHERED between passes: the root, 1.000 GiB in 3 blocks") != std::string::npos);
+}
+
+TEST_CASE("where the framework said it, communicators and buffers are named after their process group") {
+  TestLedger ledger = ShardedRank();
+  ledger.ProcessGroup(0xc0, "0", "mesh_shard", 2, 1, 4);
+  const RankReport rank = Report(ledger);
+  const auto json = nlohmann::json::parse(ToJson(BuildRun({rank}), {.blocks = true}))["ranks"][0];
+  CHECK(json["communication"][0]["communicator"] == "communicator 0 \"mesh_shard\", 2 ranks");
+  const auto& communicator = json["communicators"][0];
+  CHECK(communicator["communicator"] == json["communication"][0]["communicator"]);
+  CHECK(communicator["nccl_name"] == "default_pg");
+  CHECK(communicator["process_group"] == nlohmann::json{{"name", "0"},
+                                                        {"description", "mesh_shard"},
+                                                        {"ranks", 2},
+                                                        {"rank", 0},
+                                                        {"first_rank", 1},
+                                                        {"rank_stride", 4}});
+  const auto& buffers = json["at_peak"]["categories"]["comm_buffer"]["members"];
+  REQUIRE(buffers.size() == 1);
+  CHECK(buffers[0]["name"] == "outside of any range (all-gather output, mesh_shard)");
+  for (const auto& block : json["at_peak"]["blocks"]) {
+    CHECK(block["process_group"] == (block["category"] == "comm_buffer" ? "mesh_shard" : ""));
+  }
+  CHECK(CommunicationText(rank).find("communicator 0 \"mesh_shard\", 2 ranks: 1-5 by 4\n") != std::string::npos);
+}
+
+TEST_CASE("a row says what NCCL's operations were for, where that is something else") {
+  RankReport rank;
+  attribution::Communication sends;
+  sends.operation = record::Operation::kSend;
+  sends.communicator = "communicator 0";
+  sends.calls_of = {{"send", 1}, {"all_to_all_v_single", 6}};
+  attribution::Communication receives = sends;
+  receives.operation = record::Operation::kReceive;
+  receives.calls_of = {{"recv", 1}, {"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}};
+  attribution::Communication gathers = sends;
+  gathers.operation = record::Operation::kAllGather;
+  gathers.calls_of = {{"allGatherSingleImpl", 1}, {"_allgather_base", 2}};
+  rank.communication = {sends, receives, gathers};
+  const std::string text = CommunicationText(rank);
+  CHECK(text.find("communicator 0; for all_to_all_v_single\n") != std::string::npos);
+  CHECK(text.find("communicator 0; for a, b, c, ...\n") != std::string::npos);
+  CHECK(text.find("communicator 0\n") != std::string::npos);
 }
 
 }  // namespace

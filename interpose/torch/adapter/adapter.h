@@ -21,5 +21,9 @@ void RememberNode(const void* created);                                         
 bool CurrentNode(NodeInfo* info);                                                        // nodes.cc
 void RecordGradient(const void* accumulate_grad);                                        // gradients.cc
 void StopObserving(Observed what);                                                       // ops.cc
+std::uint32_t CollectiveName();                                                          // collectives.cc
+bool CurrentProcessGroup(record::ProcessGroupInfo* info);                                // collectives.cc
+bool ProcessGroupNamed(const char* name, std::size_t bytes,                              // collectives.cc
+                       record::ProcessGroupInfo* info);
 
 }  // namespace ledger::adapter

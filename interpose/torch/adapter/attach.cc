@@ -40,6 +40,9 @@ extern "C" __attribute__((visibility("default"))) const Adapter ledger_torch_ada
     .current_node = CurrentNode,
     .gradient_accumulated = RecordGradient,
     .stop_observing = StopObserving,
+    .collective_name = CollectiveName,
+    .process_group = CurrentProcessGroup,
+    .process_group_named = ProcessGroupNamed,
 };
 
 }  // namespace ledger::adapter

@@ -3,6 +3,7 @@
     python jobs.py NAME
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -67,12 +68,47 @@ def join():
     dist.all_reduce(torch.zeros(1000, device="cuda"))
 
 
+def own_groups():
+    """Collectives in groups of the program's own."""
+    rank = dist.get_rank()
+    pair = dist.new_group([0, 1], group_desc="pair")
+    alone = [dist.new_group([each]) for each in range(2)][rank]
+    uneven = [torch.empty(1000 * (each + 1), device="cuda") for each in range(2)]
+    dist.all_gather([part.clone() for part in uneven], uneven[rank], group=pair)
+    received, sent = torch.empty(3000, device="cuda"), torch.empty(2000 * (rank + 1), device="cuda")
+    dist.all_to_all_single(received, sent, [1000, 2000], [1000 * (rank + 1)] * 2, group=pair)
+    with dist._coalescing_manager(group=pair, device=torch.device("cuda", rank)):
+        for part in uneven:
+            dist.all_reduce(part, group=pair)
+    dist.all_reduce(received, group=alone)
+    return pair, alone
+
+
+def tell(groups):
+    """What the program knows of its groups goes beside the ledger."""
+    known = {
+        group.group_name: {
+            "description": group.group_desc,
+            "ranks": dist.get_world_size(group),
+            "rank": dist.get_rank(group),
+            "first_rank": dist.get_process_group_ranks(group)[0],
+            "rank_stride": dist.get_world_size(group) - 1,  # one or two ranks, next to each other
+        }
+        for group in (dist.group.WORLD, *groups)
+    }
+    pathlib.Path(os.environ["LEDGER_DIR"], f"groups{dist.get_rank()}.json").write_text(json.dumps(known))
+
+
 def sharded():
     join()
+    groups = own_groups()
     model = Layers(4, 512, 512).cuda()
     model.norm = nn.Linear(512, 256, bias=False).cuda()  # the root's own; no step uses it
     shard(model)
     train(model, torch.optim.AdamW(model.parameters()), (16, 512), torch.float32)
+    late = dist.new_group([0, 1], group_desc="late")  # when ops are no longer observed
+    dist.all_reduce(torch.zeros(500, device="cuda"), group=late)
+    tell([*groups, late])
 
 
 def replicated():

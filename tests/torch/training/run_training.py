@@ -66,8 +66,13 @@ def billion(checks, arguments):
         checks.check("the first step made the optimizer's state", same, "largest change", next(iter(change["categories"])), "optimizer_state")
 
 
-def calls(rank, step):
-    rows = [row for row in rank["communication"] if row["step"] == step]
+def rows_of(rank, step, group):
+    of_group = {each["communicator"] for each in rank["communicators"] if each["process_group"]["description"] == group}
+    return [row for row in rank["communication"] if row["step"] == step and row["communicator"] in of_group]
+
+
+def calls(rank, step, group="default_pg"):
+    rows = rows_of(rank, step, group)
     return {row["operation"]: (row["count"], row["payload_bytes"], row["wire_bytes"]) for row in rows}
 
 
@@ -77,12 +82,48 @@ def same_in_steps(rank, expected):
         same(f"step {step}", calls(rank, step), expected)
 
 
+def process_groups(rank, folder):
+    known = json.loads((folder / f"groups{rank['rank']}.json").read_text())
+    groups = [dict(each["process_group"]) for each in rank["communicators"]]
+    same("process groups", {group.pop("name"): group for group in groups}, known)
+
+
+def own_groups(rank):
+    """Unequal parts, of 1,000 elements for each rank and one more; whole groups of calls."""
+    names = [each["communicator"] for each in rank["communicators"]]
+    undescribed = 2 + rank["rank"]  # PyTorch's own name for the group
+    same("communicators", names, ["communicator 0 \"default_pg\", 2 ranks", "communicator 1 \"pair\", 2 ranks",
+                                  f"communicator 2 \"{undescribed}\", 1 rank", "communicator 3 \"late\", 2 ranks"])
+    of_rank = 4000 * (rank["rank"] + 1)
+    same("the pair", calls(rank, -1, "pair"), {
+        "broadcast": (2, 12_000, 12_000),
+        "send": (2, 2 * of_rank, 2 * of_rank),
+        "receive": (2, 12_000, 12_000),
+        "all_reduce": (2, 12_000, 12_000),
+    })
+    rows = {row["operation"]: row for row in rows_of(rank, -1, "pair")}
+    for operation, asked_for in (("broadcast", "allgather"), ("send", "alltoall"), ("receive", "alltoall"), ("all_reduce", "allreduce")):
+        names = rows[operation]["calls_of"]
+        require(sum(names.values()) == 2 and all(asked_for in name.replace("_", "").lower() for name in names),
+                f"{operation}: expected 2 calls for an {asked_for}, found {names}")
+    same("the late group", calls(rank, STEPS - 1, "late"), {"all_reduce": (1, 2000, 2000)})
+
+
+def named_memory(rank):
+    accounts = {account["name"] for account in rank["peaks"]["device"]["balance"]["nccl"]}
+    communicators = {each["communicator"] for each in rank["communicators"]}
+    require(accounts and accounts <= communicators, f"accounts of NCCL: found {accounts}, expected some of {communicators}")
+
+
 def sharded(checks, arguments):
     layer, root = 512 * 512 * 4, 512 * 256 * 4
     gathers, scatters = root + 2 * 4 * layer, 4 * layer  # a layer is gathered for its forward and for its backward
     expected = {"all_gather": (9, gathers, gathers // 2), "reduce_scatter": (4, scatters, scatters // 2)}
-    whole = checks.check("the job runs", report, arguments, 2)
+    whole = checks.check("the job runs", report, arguments, 2, {"LEDGER_OPS": "1"})
     for rank in whole["ranks"] if whole else []:
+        checks.check(f"process groups of rank {rank['rank']}", process_groups, rank, arguments.scratch / arguments.name)
+        checks.check(f"communication in groups of the program's own, rank {rank['rank']}", own_groups, rank)
+        checks.check(f"memory of NCCL by process group, rank {rank['rank']}", named_memory, rank)
         checks.check(f"communication of rank {rank['rank']}", same_in_steps, rank, expected)
         factors = {name: category["shard_factor"] for name, category in rank["model_state"]["categories"].items()}
         checks.check("parameters in two shards", same, "shard factor", factors["parameter"], 2)
