@@ -70,6 +70,9 @@ class Classifier {
       first_activation_ = FirstActivations(lives, phases_);
       FindStateOfOptimizers();
     }
+    reduces_ = std::any_of(lives.facts.begin(), lives.facts.end(), [](const Facts& facts) {
+      return facts.role == Role::kAllReduceBuffer || facts.role == Role::kReduceScatterInput;
+    });
     FindBackwardsThatGiveValues();
     gradients_have_names_ =
         !phases_.inferred() &&
@@ -95,6 +98,12 @@ class Classifier {
   bool IsOfGraphOfBackward(const Life& life, const Facts& facts) const {
     const bool saved = facts.saved != kNever || facts.packed != kNever;
     return saved && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life) && !ScopeOf(life).recompute;
+  }
+
+  // The same where the graph is not seen. Where ranks reduce gradients, it may be a gradient that was waiting for that,
+  // or what their compression left over.
+  bool IsLikelyOfGraphOfBackward(const Life& life) const {
+    return phases_.inferred() && !scopes_.nodes_observed() && !reduces_ && DiesInBackward(life);
   }
 
   // Backwards that stored no gradient gave what they made to the program, as values (torch.autograd.grad). What became
@@ -247,7 +256,9 @@ class Classifier {
     if (facts.role == Role::kNone) return std::nullopt;
     if (facts.call == kNever) return Verdict{Category::kCommBuffer, Evidence::kLifetime, facts.role};
     const bool reduced = facts.role == Role::kReduceScatterOutput || facts.role == Role::kAllReduceBuffer;
-    if (reduced && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life) && !IsKeptForLaterBackward(life)) {
+    // Inferred steps may be microbatches, whose gradients are reduced into the ones before.
+    const bool kept = !phases_.inferred() && IsKeptForLaterBackward(life);
+    if (reduced && BornIn(life) == PhaseKind::kBackward && !DiesInItsPhase(life) && !kept) {
       return Verdict{Category::kGradient, Evidence::kCall, facts.role};
     }
     const bool sends = facts.role == Role::kAllGatherInput || facts.role == Role::kBroadcastBuffer;
@@ -255,7 +266,17 @@ class Classifier {
       // What was there first and stays is no buffer for the call: it is the shard, or the weight, that others are sent.
       return Verdict{Category::kParameter, Evidence::kLifetime, facts.role};
     }
+    if (IsActivationOfCall(life, facts.role)) {
+      return Verdict{Category::kSavedActivation, Evidence::kLifetime, facts.role};
+    }
     return Verdict{Category::kCommBuffer, Evidence::kCall, facts.role};
+  }
+
+  // Where nobody tells what the graph saves: what a call of the forward filled or sent, and backward gives back, is
+  // part of a model that is itself spread over ranks. Parameters are gathered, and so an all-gather tells nothing.
+  bool IsActivationOfCall(const Life& life, Role role) const {
+    const bool gathers = role == Role::kAllGatherOutput || role == Role::kAllGatherInput;
+    return !scopes_.nodes_observed() && !gathers && BornIn(life) == PhaseKind::kForward && DiesInNextBackward(life);
   }
 
   // What remains: where it was made, and when it came and went.
@@ -283,8 +304,9 @@ class Classifier {
 
   Verdict OfBackward(const Life& life, const ScopeFacts& facts, Evidence evidence) const {
     if (!DiesInItsPhase(life)) {
-      if (IsKeptForLaterBackward(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
+      if (IsLikelyOfGraphOfBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
       if (IsGivenAsValue(life)) return {Category::kActivationGradient, evidence};
+      if (IsKeptForLaterBackward(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
       return {Category::kGradient, Evidence::kLifetime};
     }
     const std::uint32_t freed_in = replay::ScopeOf(file_.slots()[life.end]);
@@ -309,8 +331,20 @@ class Classifier {
     return {Category::kActivationGradient, evidence};
   }
 
+  // A forward that ends where memory runs out comes to no backward. What it had kept by then was mostly for that.
+  bool AliveWhenMemoryRanOut(const Life& life) const {
+    if (scopes_.nodes_observed()) return false;  // the graph tells
+    const auto& slots = lives_.exhausted;
+    const auto first = std::lower_bound(slots.begin(), slots.end(), life.begin);
+    return first != slots.end() && *first < life.end;
+  }
+
   Verdict OfForward(const Life& life, Evidence evidence) const {
-    if (!ReachesBackward(life)) return {Category::kTemporary, evidence};
+    const bool ran_out = AliveWhenMemoryRanOut(life);
+    if (!ReachesBackward(life)) {
+      if (ran_out) return {Category::kSavedActivation, Evidence::kLifetime};
+      return {Category::kTemporary, evidence};
+    }
     if (DiesInBackward(life)) return {Category::kSavedActivation, Evidence::kLifetime};
     if (SpansSteps(life) && phases_.inferred() && life.begin_phase > phases_.BackwardFrom(0) &&
         !ThereIsStateBefore(life)) {
@@ -319,6 +353,7 @@ class Classifier {
     }
     if (SpansSteps(life)) return {Category::kBuffer, evidence, Role::kStateOfProgram};
     if (PrecedesActivations(life)) return {Category::kInput, evidence};
+    if (ran_out) return {Category::kSavedActivation, Evidence::kLifetime};
     return {Category::kTemporary, evidence, Role::kHeldByProgram};
   }
 
@@ -337,6 +372,7 @@ class Classifier {
   const PhaseTimeline& phases_;
   const DeviceLives& lives_;
   bool gradients_have_names_ = false;
+  bool reduces_ = false;                         // gradients, over ranks
   std::vector<bool> gives_values_;               // by interval; empty where that is not known
   std::vector<std::uint64_t> state_before_;      // by life: bytes made so far in optimizers' steps and kept; likewise
   std::vector<std::uint64_t> first_activation_;  // by interval; empty where the agent told the phases

@@ -156,6 +156,59 @@ TEST_CASE("lifetimes tell the categories where gradients are dropped right befor
   CHECK(phases.intervals()[born].step == 3);
 }
 
+// A gradient that is part of the loss; a graph that two backwards go through.
+TEST_CASE("by lifetime, what one backward makes or leaves for another one is saved") {
+  TestJob job(/*agent=*/false);
+  job.Allocate(4096);
+  std::uint64_t batch = 0, earlier_batch = 0, activation = 0, saved = 0, gradient = 0, last = 0;
+  for (int step = 0; step < 4; ++step) {
+    earlier_batch = batch;
+    batch = job.Allocate(1024);
+    if (step != 0) job.Free(earlier_batch, 1024);
+    activation = job.Allocate(2048);
+    saved = job.Allocate(8192, 0, true);
+    job.Free(job.Allocate(512, 0, true), 512, 0, true);
+    last = job.Allocate(512);
+    gradient = job.Allocate(4096, 0, true);
+    for (const auto address : {last, saved, activation}) job.Free(address, 0, 0, true);
+    job.Free(job.Allocate(4096), 4096);
+    job.Free(gradient, 4096);
+  }
+  const Judged judged(job);
+  judged.Check(earlier_batch, Category::kInput, Evidence::kLifetime);
+  judged.Check(activation, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(saved, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(last, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(gradient, Category::kGradient, Evidence::kLifetime);
+}
+
+TEST_CASE("what a forward had kept when memory ran out is saved, though no backward follows") {
+  TestJob job(/*agent=*/false);
+  const auto weight = job.Allocate(4096);
+  std::uint64_t caught = 0;
+  for (int step = 0; step < 3; ++step) {
+    if (step == 1) {  // too large a batch: the program tries a smaller one
+      caught = job.Allocate(8192);
+      job.ledger.BlockOom(0, 1 << 20, 0, 1 << 20);
+      job.Free(caught, 8192);
+    }
+    const auto activation = job.Allocate(2048);
+    const auto gradient = job.Allocate(4096, 0, true);
+    job.Free(activation, 2048, 0, true);
+    job.Free(job.Allocate(512), 512);
+    job.Free(gradient, 4096);
+  }
+  const auto scratch = job.Allocate(1024);
+  job.Free(scratch, 1024);
+  const auto last = job.Allocate(8192);
+  job.ledger.BlockOom(0, 1 << 20, 0, 1 << 20);
+  const Judged judged(job);
+  judged.Check(weight, Category::kParameter, Evidence::kLifetime);
+  judged.Check(caught, Category::kSavedActivation, Evidence::kLifetime);
+  judged.Check(scratch, Category::kTemporary, Evidence::kLifetime);
+  judged.Check(last, Category::kSavedActivation, Evidence::kLifetime);
+}
+
 TEST_CASE("by lifetime, what a backward node makes for itself is told from what it passes on") {
   TestJob job(/*agent=*/false);
   job.Allocate(4096);

@@ -9,7 +9,7 @@
 
 namespace ledger::attribution {
 
-// By interval: the slot of the first allocation that the next backward frees, in an interval that is a forward; kNever:
+// By interval: the slot of the first allocation that a backward frees, in an interval that is a forward; kNever:
 // none. What an inferred forward makes before it is a batch of data.
 std::vector<std::uint64_t> FirstActivations(const DeviceLives& lives, const PhaseTimeline& phases);
 

@@ -22,11 +22,13 @@ class Inference {
       if (!slots[i].committed()) continue;
       const Kind kind = slots[i].kind();
       if (kind == Kind::kBlockAlloc || kind == Kind::kBlockFree) Block(slots[i], kind == Kind::kBlockAlloc, i);
+      if (kind == Kind::kBlockOom) ran_out_ = true;
       if (kind == Kind::kCollective && in_backward_) reduced_ |= Reduces(slots[i].As<record::Collective>());
     }
     if (backwards_ == 0) return {};
     Settle();
-    if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/false);
+    // Where gradients were given back and then memory ran out, it was a forward that did not come to its end.
+    if (!in_backward_) EndGap(slots.size(), /*forward_follows=*/ran_out_ && last_gradient_free_ != 0);
     if (backwards_ == 1) BeginFirstForward();
     return std::move(intervals_);
   }
@@ -89,6 +91,7 @@ class Inference {
   void BeginGap(std::uint64_t index) {
     in_backward_ = false;
     gap_ = index;
+    ran_out_ = false;
     gap_blocks_.clear();
     last_gradient_free_ = optimizer_begin_ = optimizer_end_ = 0;
   }
@@ -159,6 +162,7 @@ class Inference {
   std::uint32_t first_thread_ = 0;
   bool in_backward_ = false;
   bool reduced_ = false;  // gradients, in the last backward
+  bool ran_out_ = false;  // memory, since the last backward
   OpenForward open_;
   absl::flat_hash_map<std::uint64_t, std::uint64_t> gap_blocks_;  // made since the last backward and alive
   std::uint64_t backwards_ = 0, step_ = 0;

@@ -168,6 +168,9 @@ void LifeCollector::ApplyRare(const format::Slot& slot, std::uint64_t index) {
       facts->requested = seen.requested;
       return;
     }
+    case Kind::kBlockOom:
+      if (DeviceLives* const lives = device(slot.commit().device)) lives->exhausted.push_back(index);
+      return;
     case Kind::kDeviceReset:
       EndAll(slot.commit().device, index);
       return;

@@ -68,6 +68,7 @@ struct DeviceLives {
   std::vector<Mention> mentions;  // in order
   // What happened, in order: index of a life, twice, and one more for its end.
   std::vector<std::uint64_t> events;
+  std::vector<std::uint64_t> exhausted;  // slots at which the allocator gave up
 
   const Facts& FactsOf(const Life& life) const { return facts[life.facts]; }
 };

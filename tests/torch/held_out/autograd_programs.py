@@ -1,5 +1,7 @@
 """Programs that use automatic differentiation in other ways than one `loss.backward()` a step."""
 
+import time
+
 import torch
 import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
@@ -157,10 +159,11 @@ def per_sample_gradients():
         x, y = rows(32, 256), rows(32, 256)
         values = {name: p.detach() for name, p in model.named_parameters()}
         each, _ = vmap(grad_and_value(loss_of), in_dims=(None, 0, 0))(values, x, y)
+        time.sleep(0.2)  # the graph is given back by the thread of backward, while this one goes on: it would be another peak each time
         norms = torch.stack([g.flatten(1).norm(dim=1) for g in each.values()]).norm(dim=0)
         factors = (1 / (norms + 1e-6)).clamp(max=1)
         for name, parameter in model.named_parameters():
-            parameter.grad = torch.einsum("b,b...->...", factors, each[name]) / len(x)
+            parameter.grad = (each[name].flatten(1) * factors[:, None]).mean(0).view_as(parameter)
         del each
         if step == LOOK_AT:
             truth.look("backward ends", inputs=(x, y))

@@ -1,6 +1,7 @@
 """Programs whose loops are not the usual one."""
 
 import threading
+import time
 
 import torch
 import torch.nn.functional as F
@@ -191,9 +192,10 @@ def growing_batches():
 
 
 def trained_in_a_thread():
-    """The program's first thread only waits."""
+    """The program's first thread only waits. The other one has a while to go before its first step, as reading data takes."""
     def work():
         model = perceptron()
+        time.sleep(2)
         train(model, adamw(model), squared_loss, pairs)
 
     thread = threading.Thread(target=work)

@@ -10,6 +10,7 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 
 import torch
 from torch import nn
@@ -378,6 +379,8 @@ class Returning(torch.optim.Optimizer):
 
 def train_by_values():
     """Gradients come from a transform and are put in their place; a model that no optimizer steps for itself."""
+    torch.zeros(1, device="cuda")
+    wait_for_layers()
     model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
     optimizer = Returning(torch.optim.SGD(model.parameters(), lr=0.1))
     found = {"parameter": [_place(p) for p in model.parameters()], "gradient": [], "optimizer_state": []}
@@ -398,6 +401,14 @@ def train_by_values():
         held += [state["old"] for state in optimizer.state.values()]  # so that each has a place of its own
         optimizer.base.step()
     expect(**found)
+
+
+def wait_for_layers():
+    """For those that another thread loads: until ranges are observed, which comes last. Gives up after a minute."""
+    for _ in range(6000):
+        if hasattr(torch.autograd.profiler.record_function.__enter__, "__wrapped__"):
+            return
+        time.sleep(0.01)
 
 
 def in_thread():
