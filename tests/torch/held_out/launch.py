@@ -1,4 +1,5 @@
-"""Runs programs, one after the other, each in forks of this process: `python launch.py FOLDER [NAME...]`; all without a name.
+"""Runs programs, one after the other, each in forks of this process: `python launch.py FOLDER [NAME...]`; all without a name. The
+name of a module stands for all that are in it.
 
 Ledgers and truth of a program go to FOLDER/NAME. Prints a line for each program that fails; the status is their number.
 """
@@ -20,6 +21,7 @@ import forks
 
 MODULES = (programs, autograd_programs, optimizer_programs, memory_programs, module_programs, loop_programs)
 PROGRAMS = {name: function for module in MODULES for name, function in module.PROGRAMS.items()}
+OF_MODULE = {module.__name__: list(module.PROGRAMS) for module in MODULES}
 RANKS = programs.RANKS
 DEVICES = RANKS | programs.DEVICES
 
@@ -35,7 +37,8 @@ def run(program):
 def main():
     with contextlib.suppress(ImportError):  # once for all of them
         import diffusers.training_utils, lightning, peft, timm, torchvision, transformers  # noqa: E401, F401
-    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(PROGRAMS)
+    folder, given = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(OF_MODULE)
+    names = [name for part in given for name in OF_MODULE.get(part, [part])]
     failed = 0
     for name in names:
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(DEVICES.get(name, 1))))}  # libraries take all that they see

@@ -86,7 +86,8 @@ class HeldOut:
     def run(self):
         for kind, environment in () if self.reports_only else (("full", {}), ("alone", WITHOUT[ALONE])):
             self.check(f"programs run ({kind})", self.launch, kind, environment)
-        ran = self.names or sorted(folder.name for folder in (self.scratch / "full").iterdir())
+        there = sorted(folder.name for folder in (self.scratch / "full").iterdir())
+        ran = [name for name in there if name in self.names] if self.reports_only and self.names else there
         rows = [row for name in ran if (row := self.check(name, self.row, name))]
         print("| program | peak, MiB | by lifetime | same category alone | largest differences |\n|---|---|---|---|---|")
         print("\n".join(rows))
@@ -123,7 +124,7 @@ def main():
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--python", type=pathlib.Path, required=True)
     parser.add_argument("--reports-only", action="store_true", help="of programs that have run into the scratch folder before")
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a program, or of a module of them")
     held_out = HeldOut(parser.parse_args())
     held_out.run()
     return 1 if held_out.failures else 0
