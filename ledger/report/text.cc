@@ -20,7 +20,7 @@
 namespace ledger::report {
 namespace {
 
-constexpr std::size_t kNameWidth = 44;
+constexpr std::size_t kNameWidth = 48;
 constexpr std::size_t kSiteWidth = 72;
 constexpr std::size_t kMaxSheetColumns = 8;
 constexpr std::size_t kMaxPlaces = 5;
