@@ -237,11 +237,11 @@ TEST_CASE("by lifetime, what a backward node makes for itself is told from what 
 TEST_CASE("blocks that an all-gather's output is copied to are gathered parameters, though nobody says so") {
   TestJob job(/*agent=*/false);
   job.ledger.Communicator(0, TestJob::kCommunicator, "default_pg", 4);
-  const auto weight = job.Allocate(4096);
+  job.Allocate(4096);
   std::uint64_t first = 0, second = 0, other = 0, activation = 0;
   for (int step = 0; step < 3; ++step) {
     const auto output = job.Allocate(4096);
-    job.Collect(record::Operation::kAllGather, weight, output, 1000);
+    job.Collect(record::Operation::kAllGather, output, output, 1000);
     other = job.Allocate(512);
     first = job.Allocate(1536), second = job.Allocate(2560);
     job.Free(output, 4096);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace {
 
 // Up to this size, the caching allocator rounds to 512 bytes; a larger block may have a rest of less than this.
 constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
+// What that may add to many small blocks: a part of this.
+constexpr std::uint64_t kRounding = 16;
 
 using Counts = absl::flat_hash_map<std::uint64_t, std::size_t>;  // by class of size
 
@@ -78,6 +81,26 @@ bool ThereMoreThanOnce(const Counts& trained, const Counts& weights) {
                      [&](const auto& gradients) { return weights.at(gradients.first) >= times * gradients.second; });
 }
 
+std::uint64_t Sum(const std::vector<std::uint64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+}
+
+// Where gradients lie in a few flat blocks, as shards do: the weights come to twice their bytes, and every size is
+// there for an even number of times.
+bool ThereTwiceAsFlat(const std::vector<std::uint64_t>& gradients, const std::vector<std::uint64_t>& sizes,
+                      const Counts& weights) {
+  if (sizes.size() <= 2 * gradients.size()) return false;
+  const std::uint64_t bytes = Sum(sizes), twice = 2 * Sum(gradients);
+  const std::uint64_t rounding = bytes / kRounding;
+  if (bytes > twice + rounding || twice > bytes + rounding) return false;
+  return std::all_of(weights.begin(), weights.end(), [](const auto& entry) { return entry.second % 2 == 0; });
+}
+
+Counts HalfOf(Counts counts) {
+  for (auto& [size, count] : counts) count /= 2;
+  return counts;
+}
+
 }  // namespace
 
 void InferCopies(const PhaseTimeline& phases, DeviceLives& lives) {
@@ -91,7 +114,11 @@ void InferCopies(const PhaseTimeline& phases, DeviceLives& lives) {
   all.insert(all.end(), gradients.begin(), gradients.end());
   const SizeClasses classes(std::move(all));
   Counts left = classes.Count(gradients);
-  if (!ThereMoreThanOnce(left, classes.Count(sizes))) return;
+  const Counts weights = classes.Count(sizes);
+  if (!ThereMoreThanOnce(left, weights)) {
+    if (!ThereTwiceAsFlat(gradients, sizes, weights)) return;
+    left = HalfOf(weights);
+  }
   for (Life& life : lives.lives) {
     if (!IsWeight(phases, life)) continue;
     const auto of_size = left.find(classes.Of(life.bytes));

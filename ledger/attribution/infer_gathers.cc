@@ -37,9 +37,6 @@ class Inference {
         Allocated(event >> 1);
       }
     }
-    // A wrapper that copies does so each time. One that uses the output itself has blocks of such sizes now and then.
-    if (2 * copied_ < seen_) return;
-    for (const std::uint64_t life : copies_) Mark(life);
   }
 
  private:
@@ -58,7 +55,10 @@ class Inference {
     const std::uint64_t ranks = file_.slots()[info].As<record::CommunicatorInfo>().nranks;
     const std::uint64_t bytes = call.count * call.element_bytes * ranks;
     thread_ = call.commit.thread;
-    ++seen_;
+    // FSDP2 gathers in place, and copies parameters out. What sends from memory of its own (FSDP1, or the part of an
+    // activation) uses the output itself.
+    const bool in_place = call.send >= call.receive && call.send - call.receive < bytes;
+    if (!in_place) return;
     gathers_.push_back({bytes, life});
     if (gathers_.size() > kOutstanding) gathers_.erase(gathers_.begin());
   }
@@ -83,8 +83,7 @@ class Inference {
         return bytes >= gather.bytes && bytes - gather.bytes < rounding && lives_.lives[gather.life].AliveAt(now);
       });
       if (found == gathers_.end()) continue;
-      copies_.insert(copies_.end(), run_.begin() + static_cast<std::ptrdiff_t>(i), run_.end());
-      ++copied_;
+      for (; i < run_.size(); ++i) Mark(run_[i]);
       run_.clear();
       gathers_.erase(found);
       return;
@@ -110,9 +109,7 @@ class Inference {
   std::uint64_t last_call_ = kNever;    // slot
   std::uint32_t thread_ = 0;            // of the last gather
   std::vector<Gather> gathers_;
-  std::size_t seen_ = 0, copied_ = 0;  // gathers
-  std::vector<std::uint64_t> copies_;  // lives
-  std::vector<std::uint64_t> run_;     // of blocks allocated one after the other
+  std::vector<std::uint64_t> run_;  // of blocks allocated one after the other
 };
 
 }  // namespace

@@ -8,6 +8,8 @@ std::optional<ShardingRange> ReadShardingRange(absl::string_view range) {
   if (!absl::StartsWith(range, "FSDP::")) return std::nullopt;
   ShardingRange result;
   if (absl::StartsWith(range, "FSDP::all_gather")) result.work = Sharding::kGather;
+  // Where parameters are sharded over fewer ranks between forward and backward: these larger shards.
+  if (absl::StartsWith(range, "FSDP::post_forward")) result.work = Sharding::kGather;
   if (absl::StartsWith(range, "FSDP::post_backward_reduce")) result.work = Sharding::kReduce;
   const std::size_t open = range.find(" (");
   if (open != absl::string_view::npos && range.back() == ')') {

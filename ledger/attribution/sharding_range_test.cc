@@ -13,6 +13,9 @@ TEST_CASE("a range of FSDP2 tells its work and the module that was sharded") {
   const auto copy_out = ReadShardingRange("FSDP::all_gather_copy_out (layers.3)");
   REQUIRE(copy_out);
   CHECK(copy_out->work == Sharding::kGather);
+  const auto larger_shards = ReadShardingRange("FSDP::post_forward (layers.3)");
+  REQUIRE(larger_shards);
+  CHECK(larger_shards->work == Sharding::kGather);
   const auto reduce = ReadShardingRange("FSDP::post_backward_reduce (layers.3)");
   REQUIRE(reduce);
   CHECK(reduce->work == Sharding::kReduce);
