@@ -41,6 +41,7 @@ class ModelIndex:
         self.devices = set()  # on which parameters lie
         self.least_elements = 0  # on this rank, of the smallest model
         self._addresses = None
+        self._places = set()
 
     def add(self, module):
         if not any(root() is module for root in self._roots):
@@ -82,6 +83,11 @@ class ModelIndex:
         moved = addresses != self._addresses
         self._addresses = addresses
         return moved
+
+    def left(self):
+        """True when something no longer lies where anything lay at the last call."""
+        earlier, self._places = self._places, set(self._addresses)
+        return not earlier <= self._places
 
     def _outermost(self):
         self._roots = [root for root in self._roots if root() is not None]

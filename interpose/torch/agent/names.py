@@ -25,8 +25,9 @@ SHARDED = 1  # kNameSharded in record.h
 
 # Optimizers that keep a copy of the parameter in higher precision in their state call it something like this.
 _MASTER_KEYS = ("master", "fp32", "main_param")
-# How often it is looked whether something has moved: at every step first, then after so many steps more, and at most so many.
-_EVERY_STEP_UNTIL, _MORE, _AT_MOST = 16, 0.5, 100
+# How often it is looked whether something has moved: at every step for so many, from the first one or from a move on, then
+# after so many steps more, and at most so many.
+_EVERY_STEP_FOR, _MORE, _AT_MOST = 16, 0.5, 100
 # Counters and the like on the host.
 _SMALL_HOST_BYTES = 64
 
@@ -43,6 +44,7 @@ class Names:
         self._searches = Searches()
         self._searched = False
         self._steps = 0
+        self._moved_at = 0  # the last step after which something lay elsewhere than before
         self._next_looks = weakref.WeakKeyDictionary()  # steps, by optimizer
         self._loose_copies = copies.LooseCopies()
         self._selective_checkpoints = SelectiveCheckpoints(native)
@@ -64,25 +66,31 @@ class Names:
                 self.native.name(device, address, size, category, name, key + suffix, belongs_to, elements, part.element_size(), flags)
 
     def say_models(self):
-        if self.models.moved():
-            self.models.rebuild()  # what moved may be another object now
-            self.models.moved()
-            for entry in self.models.entries:
-                tensor = entry.tensor()
-                if tensor is None or entry.is_copy is None:
-                    continue
-                if entry.is_copy:
-                    self.say(BUFFER, tensor, entry.name, copies.KEY)
-                else:
-                    self.say(BUFFER if entry.is_buffer else PARAMETER, tensor, entry.name)
+        """Says whether something had moved since the last time."""
+        restless = self._is_restless()
+        if not self.models.moved() and not restless:
+            return False
+        self.models.rebuild()  # what moved may be another object now
+        self.models.moved()
+        for entry in self.models.entries:
+            tensor = entry.tensor()
+            if tensor is None or entry.is_copy is None:
+                continue
+            if entry.is_copy:
+                self.say(BUFFER, tensor, entry.name, copies.KEY, always=restless)
+            else:
+                self.say(BUFFER if entry.is_buffer else PARAMETER, tensor, entry.name, always=restless)
+        return self.models.left()
 
     def say_gradients(self, optimizer):
         """A gradient is made anew in most steps, often at its old address.
 
         The op adapter sees each one that autograd makes for a plain parameter; the others are said every time: a wrapper may
-        have put them in their place, or the program, which was given them as values.
+        have put them in their place, or the program, which was given them as values. At a look, all are said: the program may
+        add gradients up in a place of its own.
         """
-        if self.native.sees_gradients() and not self.models.sharded and not self._phase.gives_gradients:
+        others = self.models.sharded or self._phase.gives_gradients or self._is_look(optimizer, self._steps + 1)
+        if self.native.sees_gradients() and not others:
             return
         seen = set()
         for name, parameter in (*self._parameters(optimizer), *self.models.parameters()):
@@ -96,7 +104,8 @@ class Names:
         state = [(owner, tensors_in(values)) for owner, values in optimizer.state.items()]
         addresses = [plain_address(value) for _, values in state for _, value in values]
         earlier = self._state_addresses.get(optimizer)
-        if earlier == addresses:
+        restless = self._is_restless()
+        if earlier == addresses and not restless:
             return False
         self._state_addresses[optimizer] = addresses
         names = {id(parameter): name for name, parameter in self._parameters(optimizer)}
@@ -105,8 +114,8 @@ class Names:
             name = names.get(id(owner)) or ("" if is_tensor else str(owner))
             for key, value in values:
                 master = is_tensor and value.shape == owner.shape and any(word in key for word in _MASTER_KEYS)
-                self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(owner) if is_tensor else 0)
-        return bool(earlier)
+                self.say(MASTER_PARAMETER if master else OPTIMIZER_STATE, value, name, key, _address(owner) if is_tensor else 0, always=restless)
+        return bool(earlier) and earlier != addresses
 
     def _parameters(self, optimizer):
         names = self.models.names
@@ -137,15 +146,22 @@ class Names:
         # A name holds for its block's whole life, so it may come late: in most steps nothing has moved.
         self._steps += 1
         self._stepping.add(optimizer)
-        look = self._steps >= self._next_looks.get(optimizer, 0)
+        look = self._is_look(optimizer, self._steps)
         if self._searches.due(self._steps) or (look and self._has_grown()):
             self._search()
         if look:
-            self.say_models()
             # One that is not called itself wraps another one, beside which it keeps state of its own.
-            again = [self.say_state(each) for each in (optimizer, *(self.optimizers - self._stepping))]
-            if self._steps >= _EVERY_STEP_UNTIL and not any(again):
+            if any([self.say_models(), *map(self.say_state, (optimizer, *(self.optimizers - self._stepping)))]):
+                self._moved_at = self._steps
+            if self._steps - self._moved_at >= _EVERY_STEP_FOR:
                 self._next_looks[optimizer] = self._steps + min(int(self._steps * _MORE), _AT_MOST)
+
+    def _is_restless(self):
+        """Something moves now and then: what lies at an old address may be another block there."""
+        return self._moved_at != 0 and self._steps - self._moved_at < _EVERY_STEP_FOR
+
+    def _is_look(self, optimizer, step):
+        return step >= self._next_looks.get(optimizer, 0)
 
     def _has_grown(self):
         return self._searches.has_grown(self._steps, self._used_bytes(), self.models.least_elements)

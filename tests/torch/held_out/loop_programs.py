@@ -297,6 +297,53 @@ def contrast_with_a_queue():
     train(model, adamw(model), lambda model, x: F.cross_entropy(model(x), torch.zeros(len(x), dtype=torch.long, device="cuda")), lambda: (rows(),))
 
 
+def moved_out_between_steps():
+    """Weights and the optimizer's state are on the host while something else has the device, in more steps than the others."""
+    model = perceptron()
+    truth = Holdings(model, optimizer := adamw(model))
+    other = 0
+    for step in range(24):
+        if step != 0:
+            model.cuda()
+            for state in optimizer.state.values():
+                state.update({key: value.cuda() for key, value in state.items() if value.ndim > 0})
+            truth.add_parameters(model.named_parameters())
+        x, y = pairs()
+        loss = squared_loss(model, x, y)
+        if step == 21:
+            truth.look("forward ends", loss=loss, inputs=(x, y))
+        loss.backward()
+        optimizer.step()
+        if step == 21:
+            truth.look("optimizer ends", inputs=(x, y))
+        optimizer.zero_grad()
+        model.cpu()
+        for state in optimizer.state.values():
+            state.update({key: value.cpu() for key, value in state.items()})
+        other = torch.zeros(1024 * (1 + step), 512, device="cuda")  # so that the weights come back to other places
+    del other
+    truth.write()
+
+
+def models_in_sequence():
+    """Three trainings, one after the other."""
+    for number in range(3):
+        model = perceptron(512 - 64 * number)
+        truth = Holdings(model, optimizer := adamw(model))
+        for step in range(3):
+            x, y = rows(2048, 512 - 64 * number), rows(2048, 512 - 64 * number)
+            loss = squared_loss(model, x, y)
+            if number == 2 and step == 1:
+                truth.look("forward ends", loss=loss, inputs=(x, y))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if number == 2 and step == 1:
+                truth.look("optimizer ends", inputs=(x, y))
+    truth.write()
+
+
 PROGRAMS = {function.__name__: function for function in (
     policy_optimization, replayed_experience, generate_without_gradients, generate_in_inference, preferences, evaluated_with_gradients, growing_batches, trained_in_a_thread,
-    steps_of_a_generator, smaller_after_no_memory, whole_data_set_on_device, contrast_with_a_queue)}
+    steps_of_a_generator, smaller_after_no_memory, whole_data_set_on_device, contrast_with_a_queue, moved_out_between_steps,
+    models_in_sequence)}

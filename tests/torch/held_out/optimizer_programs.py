@@ -332,6 +332,45 @@ def in_bfloat16_with_masters():
     train(model, Outer(), squared_loss, lambda: (rows().bfloat16(), rows().bfloat16()), truth=truth)
 
 
+def gradients_in_one_buffer():
+    """16-bit weights whose gradients are added up in a 32-bit buffer for all of them (Megatron's main_grad), and 32-bit copies that are trained."""
+    model = perceptron().to(torch.bfloat16)
+    parameters = list(model.parameters())
+    buffer = torch.zeros(sum(p.numel() for p in parameters), device="cuda")
+    masters = [p.detach().float().requires_grad_() for p in parameters]
+    optimizer = torch.optim.AdamW(masters)
+    for p, part in zip(parameters, buffer.split([p.numel() for p in parameters])):
+        p.main_grad = part.view_as(p)
+
+        def add(p):
+            p.main_grad.add_(p.grad)
+            p.grad = None
+
+        p.register_post_accumulate_grad_hook(add)
+    truth = Holdings(model, optimizer)
+    truth.masters = {str(number): master for number, master in enumerate(masters)}
+    truth.more_gradients = lambda: [buffer]
+    for step in range(STEPS):
+        data = [(rows().bfloat16(), rows().bfloat16()) for _ in range(2)]
+        for number, (x, y) in enumerate(data):
+            loss = squared_loss(model, x, y)
+            if step == LOOK_AT:
+                truth.look(f"forward {number} ends", loss=loss, inputs=(x, y))
+            loss.backward()
+            if step == LOOK_AT:
+                truth.look(f"backward {number} ends", inputs=(x, y))
+        with torch.no_grad():
+            for master, p in zip(masters, parameters):
+                master.grad = p.main_grad
+            optimizer.step()
+            for master, p in zip(masters, parameters):
+                p.copy_(master)
+        if step == LOOK_AT:
+            truth.look("optimizer ends", inputs=(x, y))
+        buffer.zero_()
+    truth.write()
+
+
 PROGRAMS = {function.__name__: function for function in (
     optimizer_in_backward, gradients_stay, lbfgs, sam, muon, shampoo, lookahead, averaged_late, averaged_in_optimizer, groups_added_later, states_loaded, weights_assigned,
-    in_bfloat16_with_masters)}
+    in_bfloat16_with_masters, gradients_in_one_buffer)}

@@ -403,6 +403,25 @@ def train_by_values():
     expect(**found)
 
 
+def moved():
+    """Weights lie elsewhere in each step, also where they lay before; gradients are added up in places of their own."""
+    model, x = mlp().cuda(), torch.randn(64, 256, device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sums = [torch.zeros_like(p) for p in model.parameters()]
+    places = []
+    for step in range(24):
+        for p in model.parameters():
+            p.data = p.data.clone()
+        model(x).sum().backward()
+        for p, total in zip(model.parameters(), sums):
+            p.grad = total.add_(p.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+        places.append([_place(p) for p in model.parameters()])
+        mark(f"step {step} ends")
+    expect(places=places, sums=[_place(total) for total in sums])
+
+
 def wait_for_layers():
     """For those that another thread loads: until ranges are observed, which comes last. Gives up after a minute."""
     for _ in range(6000):
@@ -454,6 +473,7 @@ JOBS = {
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,
+    "moved": moved,
     "in_thread": in_thread,
     "compiled_step": compiled_step,
 }

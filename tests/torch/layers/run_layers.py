@@ -247,6 +247,27 @@ def teardown(case):
     require(freed["with"] == freed["without"], f"freed with the layers: {freed['with']}, without: {freed['without']}")
 
 
+def moved(case):
+    """What moves from step to step has its name in each, also where it comes back; and so have gradients that the program put in their place."""
+    case.run("moved")
+    ledger, expected = case.ledger(), case.expected()
+    layers_are_on(ledger)
+    named = {}  # address of a block that is alive → category
+    steps = iter(expected["places"])
+    for event in ledger.events:
+        if event.kind == lf.BLOCK_ALLOC:
+            named[event.address] = None
+        elif event.kind == lf.NAME:
+            named[event.address] = lf.CATEGORIES[event.category]
+        elif event.kind == lf.MARK:
+            places = next(steps)
+            wrong = {address: named.get(address) for address, _ in places if named.get(address) != "parameter"}
+            require(places and not wrong, f"{ledger.texts[event.text]}: weights are at {wrong}")
+    require(next(steps, None) is None, "not all steps have ended")
+    other = {address: named.get(address) for address, _ in expected["sums"] if named.get(address) != "gradient"}
+    require(expected["sums"] and not other, f"sums of gradients are called {other}")
+
+
 def in_thread(case):
     """Training in a thread, by gradients as values: saved tensors inside of a transform, and names of what is replaced at each step."""
     case.run("in_thread")
@@ -301,6 +322,7 @@ CASES = {
     "requested": requested,
     "contexts": contexts,
     "teardown": teardown,
+    "moved": moved,
     "in_thread": in_thread,
     "compiled_step": compiled_step,
     "switched_off": switched_off,
