@@ -100,6 +100,7 @@ constinit AdapterHost g_host = {
     .note_setting = NoteSettingText,
     .text = Text,
     .context_made = TellContext,
+    .wrapper_saved = TellSavedWrapper,
 };
 
 using Path = Line<kMaxPathBytes>;

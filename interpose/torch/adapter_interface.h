@@ -15,7 +15,7 @@ namespace ledger {
 struct FrameStack;
 
 // Grows with every change of the tables below: libledger.so refuses an adapter of another number.
-inline constexpr std::uint32_t kAdapterInterface = 6;
+inline constexpr std::uint32_t kAdapterInterface = 7;
 
 // A backward node.
 struct NodeInfo {
@@ -51,6 +51,10 @@ struct AdapterHost {
   // A node of a function written in Python is complete. `context` is the function's context object, borrowed; the
   // interpreter's lock is held.
   void (*context_made)(void* context);
+  // A node keeps a tensor whose memory only the interpreter knows: a sharded one, one that a collective has yet to
+  // fill. `tensor` is its Python object, borrowed; `flags` are those of SavedTensor. With the interpreter's lock or
+  // without. False: there is no agent that could tell.
+  bool (*wrapper_saved)(void* tensor, std::uint8_t flags);
 };
 
 // Exported as `ledger_torch_adapter`. The first two fields stay where they are for good: libledger.so looks at them

@@ -22,6 +22,7 @@ constinit const python::Api* g_api = nullptr;
 constinit Object* g_out_of_memory = nullptr;
 constinit Object* g_pinned_memory = nullptr;
 constinit Object* g_context = nullptr;
+constinit Object* g_saved_wrapper = nullptr;
 
 // The arguments of one call. A missing or wrong one reads as 0 or as the empty text: the agent is ours.
 class Arguments {
@@ -131,7 +132,7 @@ Object* GiveName(Object*, Object* const* values, std::intptr_t count) {
   return Number(1);
 }
 
-// saved(device, address, storage bytes, tensor bytes)
+// saved(device, address, storage bytes, tensor bytes, flags)
 Object* GiveSavedTensor(Object*, Object* const* values, std::intptr_t count) {
   if (!Active()) return Number(0);
   const Arguments arguments(values, count);
@@ -142,6 +143,7 @@ Object* GiveSavedTensor(Object*, Object* const* values, std::intptr_t count) {
   saved.tensor_bytes = arguments.Number(3);
   saved.sequence = -1;
   saved.scope = CurrentScope();
+  saved.flags = arguments.Byte(4);
   Append(saved);
   return Number(1);
 }
@@ -183,6 +185,12 @@ Object* KeepContextCallback(Object*, Object* const* values, std::intptr_t count)
   return Number(0);
 }
 
+// on_saved_wrapper(callable): it is given each tensor that a node keeps and that consists of others, and the flags
+Object* KeepSavedWrapperCallback(Object*, Object* const* values, std::intptr_t count) {
+  Keep(Arguments(values, count).Any(0), &g_saved_wrapper);
+  return Number(0);
+}
+
 // The interpreter keeps pointers to these.
 constinit python::MethodDef g_methods[] = {
     {"recording", IsRecording, python::kFastCall, nullptr},
@@ -203,6 +211,7 @@ constinit python::MethodDef g_methods[] = {
     {"pinned_lately", WasPinnedLately, python::kFastCall, nullptr},
     {"on_pinned_memory", KeepPinnedMemoryCallback, python::kFastCall, nullptr},
     {"on_context", KeepContextCallback, python::kFastCall, nullptr},
+    {"on_saved_wrapper", KeepSavedWrapperCallback, python::kFastCall, nullptr},
 };
 
 }  // namespace
@@ -233,6 +242,23 @@ void TellContext(void* context) {
   const python::ExceptionSaver exception_saver(*g_api);
   Object* const end = nullptr;
   python::Discard(*g_api, g_api->PyObject_CallFunctionObjArgs(g_context, static_cast<Object*>(context), end));
+}
+
+bool TellSavedWrapper(void* tensor, std::uint8_t flags) {
+  if (g_saved_wrapper == nullptr || tensor == nullptr) return false;
+  const int lock = g_api->PyGILState_Ensure();
+  {
+    const python::ExceptionSaver exception_saver(*g_api);
+    Object* const end = nullptr;
+    Object* const number = g_api->PyLong_FromLong(flags);
+    if (number != nullptr) {
+      auto* const object = static_cast<Object*>(tensor);
+      python::Discard(*g_api, g_api->PyObject_CallFunctionObjArgs(g_saved_wrapper, object, number, end));
+      g_api->Py_DecRef(number);
+    }
+  }
+  g_api->PyGILState_Release(lock);
+  return true;
 }
 
 }  // namespace ledger

@@ -18,4 +18,8 @@ python::Object* PinnedMemoryCallback();
 // is borrowed for the call.
 void TellContext(void* context);
 
+// Tells the agent of a tensor that a node keeps, which consists of others. Takes the interpreter's lock, as the
+// framework does for every operation on such a tensor; the object is borrowed for the call. False: it asks for none.
+bool TellSavedWrapper(void* tensor, std::uint8_t flags);
+
 }  // namespace ledger

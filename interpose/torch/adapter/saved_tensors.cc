@@ -38,7 +38,13 @@ void RecordSavedTensor(const void* saved_variable, const void* saved_tensor, boo
   const auto& saved = *static_cast<const at::Tensor*>(saved_tensor);
   if (!saved.defined()) return;
   const at::Tensor& tensor = Innermost(saved);
-  if (!tensor.defined() || !tensor.has_storage()) return;
+  if (!tensor.defined()) return;
+  if (tensor.key_set().has(c10::DispatchKey::Python)) {
+    void* const object = tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj();
+    const auto& variable = *static_cast<const torch::autograd::SavedVariable*>(saved_variable);
+    if (Host().wrapper_saved(object, FlagsOf(variable, saved, is_output))) return;
+  }
+  if (!tensor.has_storage()) return;
   const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
   // A tensor that stands for another one (a trace's, a sharded one's wrapper) has no memory; asking it may throw.
   const void* const address = storage.data();

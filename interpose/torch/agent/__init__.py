@@ -21,6 +21,7 @@ def start(native):
         ("phases", lambda: phases.install(phase)),
         ("names", lambda: names.install(functions, known)),
         ("contexts", lambda: kept_tensors.observe_contexts(functions)),
+        ("wrappers", lambda: kept_tensors.observe_wrappers(functions)),
         ("ranges", lambda: ranges.install(functions)),
         ("pinned_memory", lambda: pinned_memory.install(functions)),
     ):

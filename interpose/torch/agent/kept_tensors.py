@@ -1,7 +1,8 @@
-"""Tensors that are kept for backward by something else than the graph's own variables, which the op adapter sees.
+"""Tensors that are kept for backward and that the op adapter cannot see in the graph's own variables.
 
-These are attributes that a custom autograd function sets on its context, and what selective checkpointing keeps in a
-cache of its own. The latter reads a private class of PyTorch. Without either, such tensors are known by their op only.
+These are tensors that are made of others, attributes that a custom autograd function sets on its context, and what
+selective checkpointing keeps in a cache of its own. The latter reads a private class of PyTorch. Without either, such
+tensors are known by their op only.
 """
 
 import functools
@@ -15,13 +16,13 @@ from .storage import parts, storage_of, tensors_in
 _CHECKPOINT = "torch.utils.checkpoint"
 
 
-def _say_tensors(native, value):
+def _say_tensors(native, value, flags=0):
     for _, tensor in tensors_in(value):
         if tensor.is_cuda:
             for _, part in parts(tensor):
                 address, size = storage_of(part)
                 if address:
-                    native.saved(part.get_device(), address, size, part.numel() * part.element_size())
+                    native.saved(part.get_device(), address, size, part.numel() * part.element_size(), flags)
 
 
 def observe_contexts(native):
@@ -37,6 +38,19 @@ def observe_contexts(native):
             _say_tensors(native, attributes)
 
     native.on_context(look)
+
+
+def observe_wrappers(native):
+    """The op adapter hands over each tensor that the graph keeps and that is made of others: the local part of a sharded one,
+    what a collective under way will have filled, the parts of a quantized one."""
+    is_compiling = torch.compiler.is_compiling
+
+    @guarded(native, "wrappers")
+    def look(tensor, flags):
+        if native.recording() and not is_compiling():
+            _say_tensors(native, tensor, flags)
+
+    native.on_saved_wrapper(look)
 
 
 class SelectiveCheckpoints:

@@ -13,7 +13,12 @@ import threading
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.checkpoint import checkpoint
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -117,7 +122,8 @@ def saved_tensors(make_loss):
         mark(f"step {step}: forward begins")
         loss = make_loss()
         mark(f"step {step}: forward ends")
-        found = {address: size for _, tensor in graph.saved_tensors(loss) for address, size in [_place(tensor)]}
+        kept = [tensor for _, tensor in graph.saved_tensors(loss)]
+        found = {address: size for tensor in kept for address, size in [_place(_innermost(tensor))]}
         loss.backward()
         del loss
     expect(storages=sorted(found.items()))
@@ -158,6 +164,28 @@ class Scaled(nn.Module):
         return self.tied(self.b(self.a(x))) * self.scale
 
 
+class Regions(nn.Module):
+    """Two, of which the second one runs again in backward."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = mlp(), mlp()
+
+    def forward(self, x):
+        y = self.first(x)
+        return y.square().mean() + non_reentrant(self.second, y.exp()).mean()
+
+
+def saved_sharded():
+    """Tensors that consist of others: parts of products by columns and by rows, and what a collective fills. One rank of two,
+    whose other one is not there."""
+    dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    split = {"first.0": ColwiseParallel(), "first.3": RowwiseParallel(output_layouts=Shard(0)),
+             "second.0": ColwiseParallel(input_layouts=Shard(0)), "second.3": RowwiseParallel()}
+    model, x = parallelize_module(Regions().cuda(), init_device_mesh("cuda", (2,)), split), torch.randn(512, 256, device="cuda")
+    saved_tensors(lambda: model(x))
+
+
 def names():
     model = Scaled()
     model.b.to_empty(device="cuda")
@@ -178,6 +206,12 @@ def names():
             for name, p in model.named_parameters() for key, value in optimizer.state[p].items() if value.is_cuda
         },
     )
+
+
+def _innermost(tensor):
+    """The one with memory of its own in a sharded tensor, or in one that a collective is filling."""
+    inner = getattr(tensor, "_local_tensor", getattr(tensor, "elem", None))
+    return tensor if inner is None else _innermost(inner)
 
 
 def _place(tensor):
@@ -465,6 +499,7 @@ JOBS = {
     "saved_decoder": saved_decoder,
     "saved_decoder_checkpointed": lambda: saved_decoder(non_reentrant),
     "saved_autocast": saved_autocast,
+    "saved_sharded": saved_sharded,
     "names": names,
     "late_copies": late_copies,
     "phases": phases,

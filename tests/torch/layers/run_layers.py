@@ -313,6 +313,7 @@ CASES = {
     "saved_decoder": saved("saved_decoder"),
     "saved_decoder_checkpointed": saved("saved_decoder_checkpointed"),
     "saved_autocast": saved("saved_autocast"),
+    "saved_sharded": saved("saved_sharded"),
     "names": names,
     "late_copies": late_copies,
     "searches": searches,
