@@ -16,11 +16,11 @@ LIMIT_S = 120
 GRACE_S = 5  # for the other ranks, when one of them has failed
 
 
-def join():
+def join(backend="nccl"):
     """The process group of the ranks of this job."""
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     store = dist.FileStore(os.environ["STORE"], ranks)
-    dist.init_process_group("nccl", store=store, rank=rank, world_size=ranks, device_id=torch.device("cuda", rank))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, device_id=torch.device("cuda", rank))
 
 
 def run(folder, function, ranks=1, environment=None, limit_s=LIMIT_S):

@@ -42,15 +42,20 @@ def zero_redundancy():
     train(model, optimizer, Holdings(model, optimizer), Mlp.batch, loss_of_mlp)
 
 
+def fsdp1_holdings(model, optimizer):
+    """Adds what FSDP1 holds: whole parameters, and shards of gradients that wait for the optimizer."""
+    truth = Holdings(model, optimizer)
+    flat = [module._handle.flat_param for module in FullyShardedDataParallel.fsdp_modules(model)]
+    truth.gathered = lambda: [getattr(parameter, "_full_param_padded", None) for parameter in flat]
+    truth.more_gradients = lambda: [getattr(parameter, "_saved_grad_shard", None) for parameter in flat]
+    return truth
+
+
 def fsdp1(use_orig_params):
     def run():
         model = FullyShardedDataParallel(Decoder().cuda(), auto_wrap_policy=ModuleWrapPolicy({Block}), use_orig_params=use_orig_params)
         optimizer = torch.optim.AdamW(model.parameters())
-        truth = Holdings(model, optimizer)
-        flat = [module._handle.flat_param for module in FullyShardedDataParallel.fsdp_modules(model)]
-        truth.gathered = lambda: [parameter._full_param_padded for parameter in flat]
-        truth.more_gradients = lambda: [getattr(parameter, "_saved_grad_shard", None) for parameter in flat]
-        train(model, optimizer, truth, Decoder.batch, next_token_loss, inside=model.module.layers[1].module.norm2)
+        train(model, optimizer, fsdp1_holdings(model, optimizer), Decoder.batch, next_token_loss, inside=model.module.layers[1].module.norm2)
     return joined(run)
 
 
@@ -67,12 +72,13 @@ def fsdp2_holdings(model, optimizer):
     truth = Holdings(model, optimizer)
     truth.gathered = lambda: [
         *(output for parameter in fsdp2_parameters(model) for output in parameter.all_gather_outputs),
+        *(getattr(parameter, "_sharded_post_forward_param_data", None) for parameter in fsdp2_parameters(model)),
         *(group._all_gather_result.all_gather_output for group in fsdp2_groups(model) if group._all_gather_result is not None),
     ]
     truth.more_gradients = lambda: [
         gradient for parameter in fsdp2_parameters(model) if hasattr(parameter, "_unsharded_param")
         for gradient in (parameter._unsharded_param.grad, parameter.unsharded_accumulated_grad)
-    ]
+    ] + [group._partial_reduce_output for group in fsdp2_groups(model)]
     return truth
 
 

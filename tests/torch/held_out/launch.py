@@ -11,18 +11,20 @@ import pathlib
 import sys
 
 import autograd_programs
+import data_parallel
 import loop_programs
 import memory_programs
+import model_parallel
 import module_programs
 import optimizer_programs
 import programs
 
 import forks
 
-MODULES = (programs, autograd_programs, optimizer_programs, memory_programs, module_programs, loop_programs)
+MODULES = (programs, autograd_programs, optimizer_programs, memory_programs, module_programs, loop_programs, data_parallel, model_parallel)
 PROGRAMS = {name: function for module in MODULES for name, function in module.PROGRAMS.items()}
 OF_MODULE = {module.__name__: list(module.PROGRAMS) for module in MODULES}
-RANKS = programs.RANKS
+RANKS = programs.RANKS | data_parallel.RANKS | model_parallel.RANKS
 DEVICES = RANKS | programs.DEVICES
 
 

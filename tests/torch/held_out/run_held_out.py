@@ -21,6 +21,8 @@ from checks import require  # noqa: E402
 from job import Failure, Job  # noqa: E402
 from run_categories import ALONE, WITHOUT, differences  # noqa: E402
 
+LOOK_AT = 2  # as loop.py, which imports PyTorch, has it
+
 
 @dataclasses.dataclass
 class HeldOutJob(Job):
@@ -54,6 +56,28 @@ def look_agrees(instant, look):
     require(sum(block["bytes"] for block in saved) <= instant["bytes"] / 1000, f"{look['mark']}: {len(saved)} too many: {expect.describe(saved)}")
 
 
+# How often a ring passes on the whole tensor but for a rank's own part.
+CROSSINGS = {"all_gather": 1, "reduce_scatter": 1, "all_to_all": 1, "all_reduce": 2}
+
+
+def calls_agree(rank, calls):
+    """The collectives of the step that is looked at: as often as the program called them, and with as many bytes."""
+    said = {}
+    for row in rank["communication"]:
+        if row["step"] != LOOK_AT:
+            continue
+        known = said.setdefault(row["operation"], [0, 0])
+        known[0] += row["count"]
+        known[1] += row["payload_bytes"]
+        crossings = CROSSINGS.get(row["operation"])
+        if crossings:
+            wire = crossings * row["payload_bytes"] * (row["ranks"] - 1) / row["ranks"]
+            of_rounding = crossings * row["count"]
+            require(abs(row["wire_bytes"] - wire) <= of_rounding, f"{row['operation']}: {row['wire_bytes']} bytes on the wire, expected {wire:.0f}")
+    for operation, expected in calls.items():
+        require(said.get(operation) == expected, f"{operation} in step {LOOK_AT}: [calls, bytes] are {said.get(operation)}, expected {expected}")
+
+
 class HeldOut:
     def __init__(self, options):
         self.build = options.build
@@ -74,7 +98,7 @@ class HeldOut:
     def launch(self, kind, environment):
         folder = self.scratch / kind
         settings = {
-            "SIMGPU_DEVICES": "2", "HF_HUB_OFFLINE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+            "SIMGPU_DEVICES": "4", "HF_HUB_OFFLINE": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
             "TRITON_CACHE_DIR": str(self.scratch / "triton"), "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor"),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # in the job's own process
         } | environment
@@ -108,6 +132,7 @@ class HeldOut:
         self.check(what, lifetimes_are_few, rank["at_peak"])
         self.check(what, expect.categories_add_up, rank["at_peak"])
         holdings = json.loads((self.scratch / "full" / name / f"rank{rank['rank']}.holdings.json").read_text())
+        self.check(what, calls_agree, rank, holdings["calls"])
         for look in holdings["looks"]:
             instant = self.check(what, self.instant, name, rank["rank"], look["mark"])
             if instant:
