@@ -123,8 +123,8 @@ std::uint64_t PayloadBytes(const record::Collective& call, std::uint32_t ranks) 
   return CountsOneRanksPart(call.operation) ? Times(bytes, std::max<std::uint32_t>(ranks, 1)) : bytes;
 }
 
-std::uint64_t WireBytes(Operation operation, std::uint64_t payload, std::uint32_t ranks, bool at_root) {
-  if (operation == Operation::kSend || operation == Operation::kReceive) return payload;
+std::uint64_t WireBytes(Operation operation, std::uint64_t payload, std::uint32_t ranks, bool at_peer) {
+  if (operation == Operation::kSend || operation == Operation::kReceive) return at_peer ? 0 : payload;
   if (ranks <= 1) return 0;
   const std::uint64_t others = payload - payload / ranks;  // (ranks - 1) / ranks
   switch (operation) {
@@ -136,7 +136,7 @@ std::uint64_t WireBytes(Operation operation, std::uint64_t payload, std::uint32_
       return others;
     case Operation::kGather:
     case Operation::kScatter:
-      return at_root ? others : payload / ranks;
+      return at_peer ? others : payload / ranks;
     default:
       return payload;
   }

@@ -33,9 +33,9 @@ struct Communication {
 // peer in an all-to-all, and all of it in the rest.
 std::uint64_t PayloadBytes(const record::Collective& call, std::uint32_t ranks);
 
-// Bytes that leave or reach a rank, whichever is more, when the operation runs as a ring. `at_root`: this rank is the
-// root of a gather or scatter.
-std::uint64_t WireBytes(record::Operation operation, std::uint64_t payload, std::uint32_t ranks, bool at_root);
+// Bytes that leave or reach a rank, whichever is more, when the operation runs as a ring. `at_peer`: this rank is the
+// root, or sends to itself or receives from itself.
+std::uint64_t WireBytes(record::Operation operation, std::uint64_t payload, std::uint32_t ranks, bool at_peer);
 
 // By step, then in the order of first use.
 std::vector<Communication> CommunicationOf(const Grounds& grounds, const DeviceLives& lives);

@@ -52,6 +52,7 @@ TEST_CASE("bytes on the wire are those of a ring") {
   CHECK(WireBytes(Operation::kGather, 1600, 8, true) == 1400);
   CHECK(WireBytes(Operation::kGather, 1600, 8, false) == 200);
   CHECK(WireBytes(Operation::kSend, 1600, 8, false) == 1600);
+  CHECK(WireBytes(Operation::kSend, 1600, 8, true) == 0);  // to itself, as one of many sends that exchange parts
 }
 
 TEST_CASE("nothing crosses the wire on a communicator of one rank, or one that is not known") {
