@@ -97,8 +97,8 @@ def own_groups(rank):
     of_rank = 4000 * (rank["rank"] + 1)
     same("the pair", calls(rank, -1, "pair"), {
         "broadcast": (2, 12_000, 12_000),
-        "send": (2, 2 * of_rank, 2 * of_rank),
-        "receive": (2, 12_000, 12_000),
+        "send": (2, 2 * of_rank, of_rank),  # a part stays on the rank
+        "receive": (2, 12_000, 12_000 - of_rank),
         "all_reduce": (2, 12_000, 12_000),
     })
     rows = {row["operation"]: row for row in rows_of(rank, -1, "pair")}
