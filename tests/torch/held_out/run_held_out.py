@@ -1,9 +1,10 @@
-"""Attribution of programs that no rule was made for: models of transformers, timm, torchvision, diffusers, peft, accelerate, Lightning.
+"""Attribution of programs that no rule was made for: models of public libraries (programs.py), and other ways to train.
 
     run_held_out.py --build DIR --scratch DIR --python PYTHON [NAME...]
 
-PYTHON is an interpreter that has these packages beside the PyTorch that the build's op adapter is for. It is not part of the tests, since
-they would have to be downloaded. Each program runs twice, as it is and with libledger.so alone; the rows of docs/agreement.md are printed.
+PYTHON is an interpreter that has the PyTorch that the build's op adapter is for, and the libraries of the programs. It is not part of the
+tests, since these would have to be downloaded, and all of them take too long. Each program runs twice, as it is and with libledger.so alone;
+the rows of docs/agreement.md are printed.
 Status 0: all checks hold; 1: some do not.
 """
 
